@@ -1,0 +1,42 @@
+# Everything runs in .venv, made here with the standard tools; nothing but Python is needed.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench docs clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+demo: $(VENV)/.demo  ## set up, train within a budget, compare, decide one row feature by feature
+	$(RUN) -m budgetforest demo
+
+test: $(VENV)/.test  ## set up and pass the tests
+	$(RUN) -m pytest -p no:cacheprovider --cov --cov-fail-under=95 --cov-report=term
+	NUMBA_DISABLE_JIT=1 $(RUN) -m pytest -p no:cacheprovider -m "not data and not slow" tests/test_plain.py
+
+check: $(VENV)/.check  ## format, lint, types, import order
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+bench: $(VENV)/.bench  ## measure speed beside scikit-learn and LightGBM
+	$(RUN) -m benchmarks
+
+docs: $(VENV)/.docs  ## build the documentation into site/
+	$(VENV)/bin/mkdocs build --strict
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
+	$(RUN) -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.%: pyproject.toml | $(VENV)/bin/python
+	$(RUN) -m pip install --quiet --disable-pip-version-check -e ".[$*]"
+	@touch $@
+
+clean:  ## remove what make made
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

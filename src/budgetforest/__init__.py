@@ -1,0 +1,47 @@
+"""Random forests for when features cost something at prediction time.
+
+Names are loaded on first use, so ``import budgetforest`` takes milliseconds.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "BudgetForestClassifier": "classifier",
+    "ThresholdPairs": "impurity",
+    "Powers": "impurity",
+    "Polynomial": "impurity",
+    "Entropy": "impurity",
+    "Gini": "impurity",
+    "check_admissible": "admissible",
+    "acquire": "acquire",
+    "Need": "acquire",
+    "Decision": "acquire",
+    "BudgetForestError": "errors",
+    "InvalidInput": "errors",
+    "InvalidCosts": "errors",
+    "InvalidData": "errors",
+    "InvalidParameter": "errors",
+    "MissingExtra": "errors",
+    "BudgetForestWarning": "errors",
+    "BudgetTooSmall": "errors",
+    "UnusualData": "errors",
+}
+
+__all__ = [*_HOME, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'budgetforest' has no attribute {name!r}")
+    value = getattr(import_module(f"budgetforest.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,395 @@
+"""The scikit-learn face: ``BudgetForestClassifier``.
+
+Input is checked here, at the door; the steps themselves are the functions of the files below.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags, check_array, check_consistent_length, check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _check_y,
+    check_is_fitted,
+    validate_data,
+)
+
+from budgetforest import impurity as impurities
+from budgetforest import settings as check
+from budgetforest.arrays import Anything, Flags, Floats, Ids, Matrix
+from budgetforest.binning import hash_rows
+from budgetforest.budget import Offer, Point, best_at, path_of, without_idle_trees
+from budgetforest.certificate import Certificate, certify
+from budgetforest.costs import read_costs
+from budgetforest.errors import BudgetTooSmall, InvalidData, InvalidParameter, UnusualData
+from budgetforest.forest import Voting, charge, join, scores, tree_of
+from budgetforest.forest import importances as importances_of
+from budgetforest.frame import to_dataframe
+from budgetforest.progress import progress
+from budgetforest.split import Splitter
+from budgetforest.table import as_frame, learn_schema, to_matrix
+from budgetforest.train import Rows, Settings, grow_offers, hold_out, in_units
+
+
+class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A random forest whose average cost of acquiring features stays within a budget.
+
+    Parameters
+    ----------
+    budget : float or None
+        Allowed mean cost of a row, measured on validation rows. None: no limit but ``max_trees``.
+    costs : None, array, dict, Series, dataframe or path
+        Price of each feature, by column order or by name; None = 1 each. A dataframe or CSV has the
+        columns ``feature,cost`` and optionally ``group,discount_cost``.
+    groups : None, list or dict
+        Features bought together, by column order or by name. Later members of a group cost their
+        ``discount_cost``, or nothing if the price list has none (a sensor).
+    alpha : "auto", float or list
+        Threshold of the impurity: larger gives shallower, cheaper trees. Chosen on validation rows
+        at equal budget; "auto" tries the paper's ten values and larger ones.
+    impurity : "pairs", "powers", "entropy", "gini", an impurity object, terms or a function
+        How mixed a node is. A function of the class counts is compiled with numba.
+    splitter : "binned", "exact" or "random"
+        Thresholds tried: the edges of ``max_bins`` quantile bins, every distinct value, or
+        the paper's 80/40/20 random stumps.
+    criterion : "minimax" or "expected"
+        A split is as good as its worst child (the paper) or as its children's mean.
+    max_bins, max_trees : int
+    bootstrap : bool
+        Grow each tree on rows drawn with replacement.
+    voting : "majority", "soft" or "counts"
+        One vote per tree, mean leaf frequencies, or summed leaf counts (for ranking).
+    validation_fraction : float
+        Part of the rows held out, by class, when validation rows are needed and not given.
+    categorical_features : None, list of names or positions, or boolean mask
+        Nominal features besides the categorical and string columns of dataframes.
+    class_weight : None, "balanced" or dict
+    n_jobs : int or None
+        Threads; the forest never depends on it. None is 1, -1 all cores.
+    random_state : int, RandomState or None
+    verbose : int
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    path_ : list of (alpha, trees, cost, error), the lower envelope over all smaller budgets
+    alpha_, forest_, costs_, classes_, n_features_in_, feature_names_in_, n_trees_
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = BudgetForestClassifier(budget=4, random_state=0).fit(X, y)
+    >>> bool(model.acquisition_cost(X).mean() < 5)
+    True
+    """
+
+    def __init__(
+        self,
+        budget: float | None = None,
+        *,
+        costs: Anything = None,
+        groups: Anything = None,
+        alpha: Anything = "auto",
+        impurity: Anything = "pairs",
+        splitter: str = "binned",
+        criterion: str = "minimax",
+        max_bins: int = 256,
+        max_trees: int = 100,
+        bootstrap: bool = True,
+        voting: str = "majority",
+        validation_fraction: float = 0.3,
+        categorical_features: Anything = None,
+        class_weight: Anything = None,
+        n_jobs: int | None = None,
+        random_state: Anything = None,
+        verbose: int = 0,
+    ) -> None:
+        self.budget = budget
+        self.costs = costs
+        self.groups = groups
+        self.alpha = alpha
+        self.impurity = impurity
+        self.splitter = splitter
+        self.criterion = criterion
+        self.max_bins = max_bins
+        self.max_trees = max_trees
+        self.bootstrap = bootstrap
+        self.voting = voting
+        self.validation_fraction = validation_fraction
+        self.categorical_features = categorical_features
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: Anything, y: Anything, *, validation: Anything = None, sample_weight: Anything = None
+    ) -> Self:
+        """Grow the forest. ``validation=(X, y)`` gives the rows that measure cost and choose alpha.
+
+        Otherwise a part of the rows is held out, if a budget or a choice of alpha needs it. A
+        ``sample_weight`` of 2 counts as the row twice, also in validation.
+        """
+        rows, unit = self._training_rows(X, y, sample_weight)
+        settings = self._settings(unit)
+        if validation is not None:
+            validation = self._validation_rows(validation)
+        elif settings.alphas is None or len(settings.alphas) > 1 or settings.budget < math.inf:
+            rows, validation = self._hold_out(rows, settings.seed)
+        self._warn_of_constants(rows)
+        with self._threads() as (pool, n_jobs), progress(self.verbose, settings.max_trees) as tell:
+            offers = list(grow_offers(rows, validation, settings, pool, n_jobs, tell))
+        self._settings_ = settings
+        self._prior = np.bincount(rows.label, rows.weight, settings.n_classes).astype(np.int64)
+        self._offers = without_idle_trees(offers) if validation is not None else offers
+        self.path_ = path_of(offers) if validation is not None else [offers[0].points[-1]]
+        self._take(settings.budget)
+        return self
+
+    def at_budget(self, budget: float) -> Self:
+        """The fitted classifier for a smaller budget, as if trained for it, without training."""
+        check_is_fitted(self)
+        if math.isnan(self.path_[-1].cost if self.path_ else 0.0):
+            raise InvalidParameter(
+                "this forest was trained without validation rows, so its costs are unknown; "
+                "fit with a budget, several alphas, or validation=(X, y)"
+            )
+        limit = self._settings_.budget
+        if check.positive_budget(budget) > limit:
+            raise InvalidParameter(
+                f"budget {budget} is larger than {limit}, for which this forest was trained; fit again"
+            )
+        other = copy.copy(self)
+        other.budget = budget
+        other._take(check.positive_budget(budget))
+        return other
+
+    def _take(self, budget: float) -> None:
+        """Put the best forest within a budget to use."""
+        settings = self._settings_
+        if math.isinf(budget) and len(self._offers) == 1:
+            best = self._offers[0].points[-1]
+        else:
+            best = best_at(self._offers, budget)
+        trees = []
+        if best is None:
+            cheapest = min((offer.refused for offer in self._offers), default=math.nan)
+            cheapest = min([cheapest, *(p.cost for o in self._offers for p in o.points[:1])])
+            warnings.warn(
+                f"no useful tree fits budget {budget:g}: the cheapest costs {cheapest:g} on average. "
+                "The forest predicts the most common class at no cost; raise the budget",
+                BudgetTooSmall,
+                stacklevel=3,
+            )
+        else:
+            trees = next(o.trees for o in self._offers if o.alpha == best.alpha)[: best.trees]
+        self.alpha_ = best.alpha if best else math.nan
+        self.forest_ = join(
+            trees, self._prior, settings.costs, 1.0 if settings.bootstrap else settings.unit
+        )
+        self.n_trees_ = len(trees)
+
+    # Input -----------------------------------------------------------------------------------
+
+    def _matrix(self, X: Anything, *, learn: bool = False) -> Matrix:
+        """Rows as numbers; learns names and categories when training, enforces them afterwards."""
+        rules: dict[str, Any] = {
+            "dtype": [np.float64, np.float32],
+            "ensure_all_finite": "allow-nan",
+        }
+        framed = as_frame(X) is not None
+        if framed:
+            validate_data(self, X, reset=learn, skip_check_array=True)
+        else:
+            X = validate_data(self, X, reset=learn, **rules)
+        if learn:
+            names = getattr(self, "feature_names_in_", None)
+            names = [f"x{j}" for j in range(X.shape[1])] if names is None else list(map(str, names))
+            self._schema = learn_schema(X, names, self.categorical_features)
+        matrix = to_matrix(X, self._schema)
+        if framed:
+            matrix = check_array(matrix, estimator=self, input_name="X", **rules)
+        return matrix
+
+    def _training_rows(self, X: Anything, y: Anything, weight: Anything) -> tuple[Rows, float]:
+        if y is None:
+            raise InvalidData(
+                "fit requires y to be passed, but the target y is None; give a label for each row"
+            )
+        X = self._matrix(X, learn=True)
+        y = _check_y(y, estimator=self)
+        check_classification_targets(y)
+        check_consistent_length(X, y)
+        weight = _check_sample_weight(weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = weight * compute_sample_weight(self.class_weight, y)
+        used = np.flatnonzero(weight)
+        self.classes_, label = np.unique(y[used], return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InvalidData(
+                f"y has one class ({list(self.classes_)}) among the rows of positive weight; "
+                "a classifier needs at least two classes"
+            )
+        if weight.sum() < 1:
+            raise InvalidData(
+                f"sample_weight sums to {weight.sum():g}, less than one row; a weight of 2 counts as "
+                f"the row twice: multiply the weights by {len(used) / weight.sum():g}"
+            )
+        units, unit = in_units(weight[used])
+        if len(used) < len(y):
+            X = X[used]
+        label = label.astype(np.int32)
+        return Rows(X, label, np.maximum(units, 1), hash_rows(X, label, self._schema)), unit
+
+    def _settings(self, unit: float) -> Settings:
+        chosen = impurities.choose(self.impurity)
+        return Settings(
+            budget=check.positive_budget(self.budget),
+            alphas=check.alphas_for(self.alpha, chosen),
+            impurity=chosen,
+            splitter=check.one_of("splitter", self.splitter, Splitter),
+            expected=check.is_expected(self.criterion),
+            max_bins=check.bins(self.max_bins),
+            max_trees=check.whole("max_trees", self.max_trees, 1),
+            bootstrap=bool(self.bootstrap),
+            voting=check.one_of("voting", self.voting, Voting),
+            costs=read_costs(self.costs, self.groups, self._schema.names),
+            schema=self._schema,
+            n_classes=len(self.classes_),
+            unit=unit,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+        )
+
+    def _validation_rows(self, validation: Anything) -> Rows:
+        try:
+            X, y = validation
+        except (TypeError, ValueError):
+            raise InvalidData(
+                f"validation is a {type(validation).__name__}; it must be a pair (X, y)"
+            ) from None
+        X = self._matrix(X)
+        y = _check_y(y, estimator=self)
+        check_consistent_length(X, y)
+        label = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1).astype(np.int32)
+        unknown = np.unique(y[self.classes_[label] != y])
+        if len(unknown):
+            raise InvalidData(
+                f"validation has the label {unknown[0]!r}, which is not among the training "
+                f"classes {list(self.classes_)}"
+            )
+        self._warn_of_absent_classes(label)
+        one = np.ones(len(label), np.int64)
+        return Rows(X, label, one, hash_rows(X, label, self._schema))
+
+    def _hold_out(self, rows: Rows, seed: int) -> tuple[Rows, Rows]:
+        fraction = check.share("validation_fraction", self.validation_fraction)
+        train, held = hold_out(rows, fraction, seed)
+        if not len(held):
+            raise InvalidData(
+                f"validation_fraction={fraction} of {len(rows.label)} rows holds out none; "
+                "give more rows, a larger fraction, or validation=(X, y)"
+            )
+        self._warn_of_absent_classes(rows.label[held])
+        return rows.take(train), rows.take(held)
+
+    def _warn_of_absent_classes(self, label: Ids) -> None:
+        absent = np.setdiff1d(np.arange(len(self.classes_)), label)
+        if len(absent):
+            warnings.warn(
+                f"no validation row has the class {self.classes_[absent[0]]!r} "
+                f"({len(absent)} of {len(self.classes_)} classes are absent): "
+                "its errors do not count in the choice of the forest",
+                UnusualData,
+                stacklevel=4,
+            )
+
+    def _warn_of_constants(self, rows: Rows) -> None:
+        same = (rows.X == rows.X[:1]).all(axis=0) | np.isnan(rows.X).all(axis=0)
+        constant = [name for name, flag in zip(self._schema.names, same, strict=True) if flag]
+        if constant:
+            warnings.warn(
+                f"{len(constant)} of {len(same)} features are constant in training and will never be "
+                f"acquired: {', '.join(map(repr, constant[:5]))}" + ", ..." * (len(constant) > 5),
+                UnusualData,
+                stacklevel=3,
+            )
+
+    @contextmanager
+    def _threads(self) -> Iterator[tuple[ThreadPoolExecutor, int]]:
+        n_jobs = effective_n_jobs(self.n_jobs)
+        with ThreadPoolExecutor(n_jobs, "budgetforest") as pool:
+            yield pool, n_jobs
+
+    # Prediction ------------------------------------------------------------------------------
+
+    def _scores(self, X: Anything) -> Floats:
+        check_is_fitted(self)
+        X = self._matrix(X)
+        with self._threads() as (pool, _):
+            return scores(self.forest_, X, self._settings_.voting, pool)
+
+    def predict(self, X: Anything) -> Any:
+        """The label of each row; ties go to the lowest class."""
+        best = self._scores(X).argmax(axis=1)
+        return self.classes_[best]
+
+    def predict_proba(self, X: Anything) -> Floats:
+        """(rows, classes): shares of the votes, mean frequencies or shares of counts, by ``voting``."""
+        total = self._scores(X)
+        return total / total.sum(axis=1, keepdims=True)
+
+    def acquisition_cost(self, X: Anything) -> Floats:
+        """What each row pays: every feature it meets in any tree, once."""
+        check_is_fitted(self)
+        X = self._matrix(X)
+        with self._threads() as (pool, _):
+            return charge(self.forest_, X, pool).spent
+
+    def acquired_features(self, X: Anything) -> Flags:
+        """(rows, features): which features each row meets in any tree."""
+        check_is_fitted(self)
+        X = self._matrix(X)
+        with self._threads() as (pool, _):
+            return charge(self.forest_, X, pool).acquired
+
+    # Looking inside --------------------------------------------------------------------------
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """(features) each feature's share in the drop of Gini impurity, weighted by rows."""
+        check_is_fitted(self)
+        return importances_of(self.forest_)
+
+    @property
+    def certificates_(self) -> list[Certificate]:
+        """For each tree: max-cost, lower bound of the optimum, their ratio, the theorem's factor."""
+        check_is_fitted(self)
+        settings = self._settings_
+        chosen = impurities.compiled(settings.impurity, settings.n_classes)
+        proven = impurities.is_admissible(chosen) and not settings.expected
+        return [
+            certify(tree_of(self.forest_, t), settings.costs, admissible=proven)
+            for t in range(self.n_trees_)
+        ]
+
+    def trees_to_dataframe(self) -> Any:
+        """One line per node of every tree, as a pandas dataframe."""
+        check_is_fitted(self)
+        return to_dataframe(self.forest_, self._schema, self.classes_)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

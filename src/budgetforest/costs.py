@@ -1,0 +1,188 @@
+"""What features cost: prices, groups, discounts.
+
+A group is bought together. Its first member acquired for a row pays its ``cost``, every later one its
+``discount``: 0 for a *sensor* (one price for all its columns), the published reduced price for a
+*panel* (one blood draw, several tests). A feature alone in its group never uses its discount.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+
+from budgetforest.arrays import Anything, Floats, Ids
+from budgetforest.errors import InvalidCosts, near
+
+
+class Costs(NamedTuple):
+    """Prices of m features."""
+
+    cost: Floats
+    """(m) price of a feature when it is the first of its group."""
+    discount: Floats
+    """(m) price of a feature when its group was opened before."""
+    group: Ids
+    """(m) group number, 0 to ``len(group_names) - 1``; a feature without a group is its own."""
+    group_names: tuple[str, ...]
+    """Names of the groups; a feature without a group lends its own name."""
+
+    @property
+    def least(self) -> Floats:
+        """(m) the least that a feature can cost a row."""
+        alone = np.bincount(self.group)[self.group] == 1
+        return np.where(alone, self.cost, np.minimum(self.cost, self.discount))
+
+
+class _Price(NamedTuple):
+    cost: float
+    group: str | None = None
+    discount: float | None = None
+
+
+def read_costs(costs: Anything, groups: Anything, names: Sequence[str]) -> Costs:
+    """Prices in the order of ``names`` from whatever the caller has.
+
+    ``costs``: None (1 each), an array or list in column order, a mapping or Series by feature name, a
+    dataframe or the path of a CSV with columns ``feature,cost[,group][,discount_cost]``.
+    ``groups``: None, a list in column order, or a mapping by feature name; None, NaN or "" = alone.
+
+    >>> read_costs({"age": 1, "mri": 300}, None, ["mri", "age"]).cost.tolist()
+    [300.0, 1.0]
+    """
+    prices = _prices(costs, names)
+    if groups is not None:
+        labels = _by_name(groups, names, "groups", complete=False)
+        prices = {n: p._replace(group=_label(labels.get(n))) for n, p in prices.items()}
+    return _assemble([prices[name] for name in names], names)
+
+
+def _prices(costs: Anything, names: Sequence[str]) -> dict[str, _Price]:
+    if costs is None:
+        return {name: _Price(1.0) for name in names}
+    if isinstance(costs, str | os.PathLike):
+        return _from_records(_read_csv(Path(costs)), names)
+    frame = nw.from_native(costs, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return _from_records(frame.rows(named=True), names)
+    by_name = _by_name(costs, names, "costs", complete=True)
+    return {name: _Price(_number(by_name[name], "cost", name)) for name in names}
+
+
+def _read_csv(path: Path) -> list[dict[str, Any]]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            return list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InvalidCosts(f"cannot read the price list {str(path)!r}: {error}") from error
+
+
+def _from_records(records: Iterable[Mapping[str, Any]], names: Sequence[str]) -> dict[str, _Price]:
+    prices: dict[str, _Price] = {}
+    for record in records:
+        missing = {"feature", "cost"} - set(record)
+        if missing:
+            raise InvalidCosts(
+                f"the price list has no column {sorted(missing)[0]!r}; "
+                "it needs 'feature,cost' and may have 'group,discount_cost'"
+            )
+        name = str(record["feature"])
+        if name in prices:
+            raise InvalidCosts(f"feature {name!r} is listed twice in the price list; list it once")
+        discount = record.get("discount_cost")
+        prices[name] = _Price(
+            _number(record["cost"], "cost", name),
+            _label(record.get("group")),
+            None if _label(discount) is None else _number(discount, "discount_cost", name),
+        )
+    _check_names(prices, names, "costs", complete=True)
+    return prices
+
+
+def _by_name(given: Anything, names: Sequence[str], what: str, *, complete: bool) -> dict[str, Any]:
+    """A mapping, Series or list in column order as a mapping by name."""
+    if isinstance(given, Mapping) or (hasattr(given, "index") and hasattr(given, "items")):
+        mapping = {str(name): value for name, value in given.items()}
+        positions = {str(i) for i in range(len(names))}
+        if set(mapping) == positions and not positions & set(names):
+            return dict(zip(names, (mapping[str(i)] for i in range(len(names))), strict=True))
+        _check_names(mapping, names, what, complete=complete)
+        return mapping
+    values = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    if len(values) != len(names) or np.ndim(values[0]) > 0:
+        raise InvalidCosts(
+            f"{what} has shape {np.shape(given)}; it must list one value for each of the "
+            f"{len(names)} features, in column order"
+        )
+    return dict(zip(names, values, strict=True))
+
+
+def _check_names(given: Iterable[str], names: Sequence[str], what: str, *, complete: bool) -> None:
+    listed = set(given)
+    for name in listed.difference(names):
+        raise InvalidCosts(f"{what} name {name!r}, which is not a feature; {near(name, names)}")
+    absent = [name for name in names if name not in listed]
+    if complete and absent:
+        shown = ", ".join(repr(name) for name in absent[:5])
+        raise InvalidCosts(
+            f"{what} list no price for {len(absent)} of {len(names)} features ({shown}); "
+            "every feature needs one, 0 for those that are free"
+        )
+
+
+def _number(value: Any, what: str, name: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InvalidCosts(f"{what} of {name!r} is {value!r}; costs must be numbers") from None
+    if not math.isfinite(number):
+        raise InvalidCosts(f"{what} of {name!r} is {number}; costs must be finite numbers")
+    if number < 0:
+        raise InvalidCosts(f"{what} of {name!r} is {number}; costs must be zero or more")
+    return number
+
+
+def _label(value: Any) -> str | None:
+    """A group's name, or None where the cell is empty."""
+    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+        return None
+    return str(value)
+
+
+def _assemble(prices: Sequence[_Price], names: Sequence[str]) -> Costs:
+    members: dict[tuple[str, bool], list[int]] = {}
+    for j, price in enumerate(prices):
+        alone = price.group is None
+        members.setdefault((names[j] if alone else str(price.group), alone), []).append(j)
+    group = np.empty(len(prices), np.int32)
+    discount = np.zeros(len(prices))
+    for number, ((label, _), features) in enumerate(members.items()):
+        group[features] = number
+        discount[features] = _discounts(label, features, prices, names)
+    return Costs(
+        np.array([p.cost for p in prices]), discount, group, tuple(label for label, _ in members)
+    )
+
+
+def _discounts(
+    label: str, features: Sequence[int], prices: Sequence[_Price], names: Sequence[str]
+) -> list[float]:
+    """Discounts of one group: published ones for a panel, zero for a sensor."""
+    given = [prices[j].discount for j in features]
+    if any(d is not None for d in given):
+        return [prices[j].cost if d is None else d for j, d in zip(features, given, strict=True)]
+    first = features[0]
+    for j in features:
+        if prices[j].cost != prices[first].cost:
+            raise InvalidCosts(
+                f"group {label!r} has two prices, {prices[first].cost} for {names[first]!r} and "
+                f"{prices[j].cost} for {names[j]!r}; a sensor has one price for all its columns "
+                "(give 'discount_cost' if later members are cheaper)"
+            )
+    return [0.0] * len(features)

@@ -1,0 +1,86 @@
+"""Random draws keyed by what they are for, never by the order of the work.
+
+A draw is a hash of (seed, tree, node, feature, number), so a forest grown by one thread, eight
+threads or a cluster is identical, bit for bit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from budgetforest.arrays import Ids, Keys
+from budgetforest.jit import kernel
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+MIX_2 = np.uint64(0x94D049BB133111EB)
+ONE = np.uint64(1)
+S11, S27, S30, S31, S32 = (np.uint64(s) for s in (11, 27, 30, 31, 32))
+
+
+@kernel
+def mix(key: np.uint64, number: np.uint64) -> np.uint64:
+    """The key of draw ``number`` under ``key`` (the finaliser of splitmix64)."""
+    z = key + GOLDEN * (number + ONE)
+    z = (z ^ (z >> S30)) * MIX_1
+    z = (z ^ (z >> S27)) * MIX_2
+    return z ^ (z >> S31)
+
+
+@kernel
+def uniform(key: np.uint64) -> float:
+    """A number in [0, 1) from a key."""
+    return float(key >> S11) * 1.1102230246251565e-16  # 2 ** -53
+
+
+@kernel
+def draw_rows(key, total, cumulative, order, times):  # type: ignore[no-untyped-def]
+    """Bootstrap: ``total`` draws with replacement, row i in proportion to its weight.
+
+    ``cumulative`` (n + 1) sums the weights of the rows in ``order``; ``times`` (n) counts each row.
+    The order is that of the rows' contents, so neither row order nor blocks matter, and a weight
+    of 2 is the row twice.
+    """
+    unit = len(cumulative) == int(cumulative[-1]) + 1
+    span = float(cumulative[-1])
+    for draw in range(total):
+        at = int(uniform(mix(key, np.uint64(draw))) * span)
+        if unit:
+            times[order[at]] += 1
+        else:
+            low = 0
+            high = len(order) - 1
+            while low < high:
+                middle = (low + high + 1) // 2
+                if cumulative[middle] <= at:
+                    low = middle
+                else:
+                    high = middle - 1
+            times[order[low]] += 1
+
+
+@kernel
+def add_column(hashes, column, key):  # type: ignore[no-untyped-def]
+    """Add a column (its doubles seen as integers) to the hash of each row."""
+    for i in range(len(hashes)):
+        hashes[i] += mix(key, column[i])
+
+
+def name_key(name: str) -> int:
+    """The key of a feature is its name, so column order does not matter."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
+def tree_key(seed: int, number: int) -> np.uint64:
+    """The key of everything random in tree ``number``."""
+    return np.uint64(mix(np.uint64(mix(np.uint64(seed), ONE)), np.uint64(number)))
+
+
+def in_order(hashes: Keys, seed: int) -> Ids:
+    """Rows in an order that depends on their contents and the seed, not on where they stand."""
+    with np.errstate(over="ignore"):
+        keyed = (hashes ^ np.uint64(seed)) * MIX_1
+        keyed = (keyed ^ (keyed >> S32)) * MIX_2
+    return np.argsort(keyed, kind="stable").astype(np.int32)

@@ -1,0 +1,68 @@
+"""What can go wrong, on one screen.
+
+    BudgetForestError
+    ├── InvalidInput            (also a ValueError)
+    │   ├── InvalidCosts        a price list that cannot be used
+    │   ├── InvalidData         rows, labels or weights that cannot be used
+    │   └── InvalidParameter    a parameter outside its rule
+    └── MissingExtra            (also an ImportError) an optional package is absent
+
+    BudgetForestWarning         (a UserWarning)
+    ├── BudgetTooSmall          no useful tree fits the budget
+    └── UnusualData             constant features, classes absent from validation, idle parameters
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class BudgetForestError(Exception):
+    """Every error of this package."""
+
+
+class InvalidInput(BudgetForestError, ValueError):
+    """The caller's input breaks a rule; the message names the value, the rule and a hint."""
+
+
+class InvalidCosts(InvalidInput):
+    """A cost, group or price list that cannot be used."""
+
+
+class InvalidData(InvalidInput):
+    """Rows, labels or weights that cannot be used."""
+
+
+class InvalidParameter(InvalidInput):
+    """A parameter outside its rule."""
+
+
+class MissingExtra(BudgetForestError, ImportError):
+    """An optional package is not installed; the message names it."""
+
+
+class BudgetForestWarning(UserWarning):
+    """Every warning of this package."""
+
+
+class BudgetTooSmall(BudgetForestWarning):
+    """No useful tree fits the budget; the forest predicts the prior at no cost."""
+
+
+class UnusualData(BudgetForestWarning):
+    """The data are usable but probably not what was meant."""
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """A hint listing the known names closest to ``name``.
+
+    >>> near("mir", ["mri", "age"])
+    "did you mean 'mri'?"
+    """
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    if close:
+        return "did you mean " + " or ".join(repr(c) for c in close) + "?"
+    shown = ", ".join(repr(n) for n in names[:5]) + (", ..." if len(names) > 5 else "")
+    return f"known names: {shown}"

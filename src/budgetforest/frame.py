@@ -1,0 +1,84 @@
+"""The nodes of a forest as a table, one line each, in the manner of LightGBM's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from budgetforest.arrays import LEAF
+from budgetforest.errors import MissingExtra
+from budgetforest.forest import Forest, tree_of
+from budgetforest.table import Schema
+from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree, depths, parents
+
+
+def to_dataframe(forest: Forest, schema: Schema, classes: Any) -> Any:
+    """Columns: tree, node, parent, depth, feature, threshold, left, right, counts and more.
+
+    Node numbers are those within a tree, in preorder. ``category`` is what leads from a nominal parent to
+    the node; ``missing`` where missing values go; ``risk`` the cost per drop of impurity of the split.
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingExtra("trees_to_dataframe needs pandas: pip install pandas") from None
+    frames = [
+        pd.DataFrame(_columns(tree_of(forest, t), forest, schema, classes)).assign(tree=t)
+        for t in range(forest.n_trees)
+    ]
+    if not frames:
+        return pd.DataFrame(columns=["tree", "node"])
+    table = pd.concat(frames, ignore_index=True)
+    table.insert(0, "tree", table.pop("tree"))
+    whole = ["parent", "left", "right", "column"]
+    return table.astype(dict.fromkeys(whole, "Int64"))
+
+
+def _columns(tree: Tree, forest: Forest, schema: Schema, classes: Any) -> dict[str, Any]:
+    parent = parents(tree)
+    inner = tree.feature != LEAF
+    numeric = inner & (tree.route != BY_CATEGORY)
+    names = np.array([*schema.names, None], dtype=object)
+    worst = np.zeros(len(parent))
+    np.maximum.at(worst, parent[1:], tree.impurity[1:])
+    cost = np.append(forest.costs.cost, np.nan)[tree.feature]
+    counts = tree.counts * forest.unit if forest.unit != 1 else tree.counts
+    way = np.select([~inner, ~numeric], ["", "category"], np.where(
+        tree.route == MISSING_LEFT, "left", "right"))
+    return {
+        "node": np.arange(len(parent)),
+        "parent": _or_none(parent, parent >= 0),
+        "depth": depths(parent),
+        "feature": names[tree.feature],
+        "column": _or_none(tree.feature, inner),
+        "threshold": tree.threshold,
+        "left": _or_none(tree.left, numeric),
+        "right": _or_none(tree.right, numeric),
+        "missing": np.where(way == "", None, way),
+        "category": _categories(tree, schema, parent),
+        "cost": cost,
+        "risk": np.where(inner, cost / np.maximum(tree.impurity - worst, 1e-300), np.nan),
+        "impurity": tree.impurity,
+        "rows": counts.sum(axis=1),
+        "label": np.asarray(classes)[tree.counts.argmax(axis=1)],
+        "counts": [tuple(row) for row in counts.tolist()],
+    }
+
+
+def _or_none(values: Any, present: Any) -> list[int | None]:
+    return [int(v) if p else None for v, p in zip(values, present, strict=True)]
+
+
+def _categories(tree: Tree, schema: Schema, parent: Any) -> list[Any]:
+    """What leads from a nominal parent to each node: its category, "missing", or None."""
+    found: list[Any] = [None] * len(parent)
+    for node in np.flatnonzero(tree.route == BY_CATEGORY):
+        names = [*(schema.categories[tree.feature[node]] or ()), "missing"]
+        slots = tree.branches[tree.left[node] : tree.left[node] + len(names)]
+        seen = np.zeros(len(names), bool)
+        for category, child in zip(names, slots, strict=True):
+            if found[child] is None:
+                found[child] = category
+        del seen
+    return found

@@ -1,0 +1,283 @@
+"""Admissible impurities: how mixed a set of rows is, as a function of its class counts.
+
+An impurity is *admissible* (section 2.2 of the paper) when it is non-negative, zero on pure sets,
+monotone, supermodular, and its logarithm grows like log n. Threshold-Pairs, Powers and Polynomial are;
+entropy and Gini are not and serve for comparison. Kernels choose by code, see ``impurity``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from budgetforest.arrays import Anything, Floats
+from budgetforest.errors import InvalidParameter
+from budgetforest.jit import counts_callback, kernel
+
+
+class Kind(IntEnum):
+    """The code of an impurity."""
+
+    PAIRS = 0
+    POWERS = 1
+    POLYNOMIAL = 2
+    ENTROPY = 3
+    GINI = 4
+    CUSTOM = 5
+
+
+PAIRS, POWERS, POLYNOMIAL, ENTROPY, GINI, CUSTOM = (int(kind) for kind in Kind)
+
+
+class Impurity(NamedTuple):
+    """An impurity as kernels take it."""
+
+    kind: int
+    """A ``Kind``."""
+    params: Floats
+    """Its parameters, in the order its class lists them."""
+    custom: Any
+    """The user's function as a callback, for ``Kind.CUSTOM``."""
+
+
+@dataclass(frozen=True)
+class ThresholdPairs:
+    """Eq. 7: the sum over pairs of classes of [[n_i - a]+ [n_j - a]+ - a^2]+, each pair once.
+
+    ``offset=False`` leaves out the a^2, as the paper's worked example does (30/30 rows, a = 8: 484).
+    ``alpha=None`` takes the estimator's.
+    """
+
+    alpha: float | None = None
+    offset: bool = True
+
+
+@dataclass(frozen=True)
+class Powers:
+    """(sum n_i)^l - sum n_i^l for l = 2, 3, ..."""
+
+    l: int = 2  # noqa: E741  (the paper's letter)
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """A sum of terms (gamma, (p_1, ..., p_k)), each gamma n_1^p_1 ... n_k^p_k.
+
+    Admissible when every gamma is non-negative and every term has at least two classes.
+
+    >>> pairs_of_three = Polynomial([(1, (1, 1, 0)), (1, (1, 0, 1)), (1, (0, 1, 1))])
+    """
+
+    terms: Sequence[tuple[float, Sequence[int]]]
+
+
+@dataclass(frozen=True)
+class Entropy:
+    """Entropy in natural logarithms; below ``alpha`` it counts as zero. Not admissible."""
+
+    alpha: float | None = None
+
+
+@dataclass(frozen=True)
+class Gini:
+    """1 - sum (n_i / n)^2; below ``alpha`` it counts as zero. Not admissible."""
+
+    alpha: float | None = None
+
+
+BY_NAME: dict[str, Any] = {
+    "pairs": ThresholdPairs(),
+    "powers": Powers(),
+    "entropy": Entropy(),
+    "gini": Gini(),
+}
+
+
+def choose(given: Anything) -> Anything:
+    """The impurity object that a name, a list of terms, an object or a function stands for."""
+    if isinstance(given, str):
+        if given not in BY_NAME:
+            raise InvalidParameter(
+                f"impurity={given!r} is unknown; take one of {', '.join(map(repr, BY_NAME))}, an "
+                "impurity object, polynomial terms, or a function of the class counts"
+            )
+        return BY_NAME[given]
+    if isinstance(given, list | tuple):
+        return Polynomial(given)
+    if isinstance(given, ThresholdPairs | Powers | Polynomial | Entropy | Gini) or callable(given):
+        return given
+    raise InvalidParameter(
+        f"impurity={given!r} is of type {type(given).__name__}; take a name, an impurity object, "
+        "polynomial terms, or a function of the class counts"
+    )
+
+
+def takes_alpha(chosen: Anything) -> bool:
+    """Whether the estimator's alpha means something to this impurity."""
+    return isinstance(chosen, ThresholdPairs | Entropy | Gini) and chosen.alpha is None
+
+
+def compiled(chosen: Anything, n_classes: int, alpha: float = 0.0) -> Impurity:
+    """The kernel's form of an impurity, its parameters checked."""
+    if isinstance(chosen, ThresholdPairs | Entropy | Gini):
+        alpha = alpha if chosen.alpha is None else chosen.alpha
+        if not 0 <= alpha < np.inf:
+            raise InvalidParameter(f"alpha is {alpha}; it must be a finite number, zero or more")
+    match chosen:
+        case ThresholdPairs():
+            return _plain(PAIRS, [alpha, chosen.offset])
+        case Entropy():
+            return _plain(ENTROPY, [alpha])
+        case Gini():
+            return _plain(GINI, [alpha])
+        case Powers():
+            if chosen.l != int(chosen.l) or chosen.l < 2:
+                raise InvalidParameter(f"Powers has l={chosen.l}; it must be a whole number, 2 up")
+            return _plain(POWERS, [chosen.l])
+        case Polynomial():
+            return _plain(POLYNOMIAL, _polynomial_params(chosen, n_classes))
+    return Impurity(CUSTOM, np.zeros(1), _callback(chosen, n_classes))
+
+
+def is_admissible(impurity: Impurity) -> bool:
+    """Whether the family is proven admissible, so that the theorem holds and search may bisect."""
+    return impurity.kind in (PAIRS, POWERS, POLYNOMIAL)
+
+
+def _plain(kind: int, params: Sequence[float]) -> Impurity:
+    return Impurity(kind, np.array(params, np.float64), counts_callback(None))
+
+
+def _polynomial_params(chosen: Polynomial, n_classes: int) -> list[float]:
+    """All terms in a row: gamma, p_1, ..., p_k, gamma, ..."""
+    params: list[float] = []
+    for term in chosen.terms:
+        try:
+            gamma, powers = float(term[0]), [int(p) for p in term[1]]
+        except (TypeError, ValueError, IndexError):
+            raise InvalidParameter(
+                f"polynomial term {term!r} is not (gamma, (p_1, ..., p_k))"
+            ) from None
+        if len(powers) != n_classes:
+            raise InvalidParameter(
+                f"polynomial term {term!r} has {len(powers)} exponents; there are {n_classes} classes"
+            )
+        if not 0 <= gamma < np.inf or min(powers) < 0 or sum(p > 0 for p in powers) < 2:
+            raise InvalidParameter(
+                f"polynomial term {term!r} is not admissible: gamma must be zero or more, exponents "
+                "whole numbers, zero or more, and at least two of them positive"
+            )
+        params += [gamma, *powers]
+    if not params:
+        raise InvalidParameter("a polynomial impurity needs at least one term")
+    return params
+
+
+def _callback(function: Callable[..., float], n_classes: int) -> Any:
+    name = getattr(function, "__name__", repr(function))
+    try:
+        callback = counts_callback(function)
+        value = evaluate(Impurity(CUSTOM, np.zeros(1), callback), np.ones(n_classes))
+    except Exception as error:
+        raise InvalidParameter(
+            f"impurity function {name!r} does not compile with numba: {error}"
+        ) from error
+    if not np.isfinite(value):
+        raise InvalidParameter(f"impurity function {name!r} is {value} on one row of each class")
+    return callback
+
+
+@kernel
+def evaluate(impurity, n):  # type: ignore[no-untyped-def]
+    """F of class counts ``n``, (k) doubles."""
+    kind = impurity.kind
+    if kind == PAIRS:
+        return pairs(n, impurity.params[0], impurity.params[1])
+    if kind == POWERS:
+        return powers(n, int(impurity.params[0]))
+    if kind == POLYNOMIAL:
+        return polynomial(n, impurity.params)
+    if kind == ENTROPY:
+        value = entropy(n)
+        return 0.0 if value < impurity.params[0] else value
+    if kind == GINI:
+        value = gini(n)
+        return 0.0 if value < impurity.params[0] else value
+    return impurity.custom(n.ctypes, n.shape[0])
+
+
+@kernel
+def pairs(n, alpha, offset):  # type: ignore[no-untyped-def]
+    """Every operation is monotone in the counts, so rounding keeps the sum monotone too."""
+    spare = alpha * alpha * offset
+    total = 0.0
+    for i in range(len(n) - 1):
+        if n[i] <= alpha:
+            continue
+        for j in range(i + 1, len(n)):
+            if n[j] > alpha:
+                pair = (n[i] - alpha) * (n[j] - alpha) - spare
+                if pair > 0.0:
+                    total += pair
+    return total
+
+
+@kernel
+def powers(n, l):  # type: ignore[no-untyped-def]  # noqa: E741
+    """sum_i n_i (S - n_i) (S^(l-2) + S^(l-3) n_i + ... + n_i^(l-2)): the same number, monotone terms."""
+    size = 0.0
+    for i in range(len(n)):
+        size += n[i]
+    total = 0.0
+    for i in range(len(n)):
+        series = 0.0
+        power = 1.0
+        for _ in range(l - 1):
+            series = series * size + power
+            power *= n[i]
+        total += n[i] * (size - n[i]) * series
+    return total
+
+
+@kernel
+def polynomial(n, params):  # type: ignore[no-untyped-def]
+    k = len(n)
+    total = 0.0
+    for start in range(0, len(params), k + 1):
+        term = params[start]
+        for i in range(k):
+            for _ in range(int(params[start + 1 + i])):
+                term *= n[i]
+        total += term
+    return total
+
+
+@kernel
+def entropy(n):  # type: ignore[no-untyped-def]
+    size = 0.0
+    for i in range(len(n)):
+        size += n[i]
+    total = 0.0
+    for i in range(len(n)):
+        if n[i] > 0.0:
+            share = n[i] / size
+            total += share * math.log(share)
+    return -total
+
+
+@kernel
+def gini(n):  # type: ignore[no-untyped-def]
+    size = 0.0
+    for i in range(len(n)):
+        size += n[i]
+    if size == 0.0:
+        return 0.0
+    squares = 0.0
+    for i in range(len(n)):
+        squares += (n[i] / size) ** 2
+    return 1.0 - squares

@@ -1,0 +1,113 @@
+"""The one way to compile: ``@kernel``.
+
+Kernels are plain functions of numbers, arrays and NamedTuples of arrays; they trust their input and
+never raise. numba names its cache entries after the file of the function alone and would serve stale
+code after an edit in *another* file of the package, so the cache folder carries a hash of the whole
+source. Cache files are pickles: the folder is the user's own, and without one nothing is cached.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from numba import carray, cfunc, types
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _source_hash() -> str:
+    digest = hashlib.sha256(numba.__version__.encode())
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _cache_folder() -> str | None:
+    """A private, writable folder for compiled kernels, or None."""
+    base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    try:
+        root = Path(base) if base else Path.home() / ".cache"
+        folder = root / "budgetforest" / _source_hash()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return str(folder)
+    except (OSError, RuntimeError):
+        return None
+
+
+CACHE_FOLDER = _cache_folder()
+
+
+def kernel(function: Function) -> Function:
+    """Compile a function on first call, once per machine; releases the GIL.
+
+    With ``NUMBA_DISABLE_JIT=1`` it stays plain Python, for debuggers and coverage.
+    """
+    if numba.config.DISABLE_JIT:
+        wrapped: Function = np.errstate(over="ignore", divide="ignore")(function)
+        return wrapped
+    compiled: Function = _in_cache_folder(
+        lambda cache: numba.njit(cache=cache, nogil=True, error_model="numpy")(function)
+    )
+    return compiled
+
+
+def _in_cache_folder(compile_with: Callable[[bool], Any]) -> Any:
+    """Decorate while numba's own setting points to our folder: it is read at decoration."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = CACHE_FOLDER or before
+    try:
+        return compile_with(CACHE_FOLDER is not None)
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+_CALLBACK = types.float64(types.CPointer(types.float64), types.intp)
+_DOUBLES = ctypes.POINTER(ctypes.c_double)
+
+
+def counts_callback(function: Callable[..., float] | None) -> Any:
+    """A user's function of the class counts as an argument that kernels take without recompiling.
+
+    A C callback is passed by address, so one compiled kernel serves every user function.
+    """
+    if numba.config.DISABLE_JIT:
+        return _plain_callback(function or _nothing)
+    if function is None:
+        return _idle_callback()
+    inner = function if hasattr(function, "py_func") else numba.njit(function)
+
+    def callback(pointer, size):  # type: ignore[no-untyped-def]  # pragma: no cover
+        return inner(carray(pointer, (size,)))
+
+    return cfunc(_CALLBACK)(callback)
+
+
+def _nothing(counts: Any) -> float:
+    return 0.0
+
+
+def _plain_callback(function: Callable[..., float]) -> Callable[..., float]:
+    def callback(pointer: Any, size: int) -> float:
+        return float(function(np.ctypeslib.as_array(pointer.data_as(_DOUBLES), (size,))))
+
+    return callback
+
+
+@functools.cache
+def _idle_callback() -> Any:
+    """What stands in the place of a user's function when there is none."""
+
+    def idle(pointer, size):  # type: ignore[no-untyped-def]  # pragma: no cover
+        return 0.0
+
+    return _in_cache_folder(lambda cache: cfunc(_CALLBACK, cache=cache)(idle))

@@ -1,0 +1,169 @@
+"""Class counts of a node's rows by code, the only thing that growing asks of the data.
+
+Counts of blocks of rows add up to the counts of all, which is the seam for other engines. A *profile* of
+one feature is the ascending list of codes present in the node, each with the class counts of all rows
+up to it. Only non-missing rows are in it; missing ones are counted apart.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from budgetforest.arrays import Counts, Ids
+from budgetforest.jit import kernel
+
+SORTED_BELOW = 24
+"""Nodes with fewer rows than 1/24 of the codes sort their rows instead of visiting every code."""
+
+
+class Profile(NamedTuple):
+    """Room for the profile of one feature in one node, used again for the next."""
+
+    code: Ids
+    """Codes present, ascending."""
+    upto: Counts
+    """(codes, k) class counts of the rows up to each code."""
+    missing: Counts
+    """(k) class counts of the rows without a value."""
+    tally: Counts
+    """(codes + 1, k) class counts by code; all zero between uses."""
+    row: Ids
+    """Room for sorting rows by code."""
+
+
+@kernel
+def room_for(n_codes, n_classes, n_rows):  # type: ignore[no-untyped-def]
+    """Buffers for features of at most ``n_codes`` codes in nodes of at most ``n_rows`` rows."""
+    return Profile(
+        np.empty(n_codes + 1, np.int32),
+        np.empty((n_codes + 1, n_classes), np.int64),
+        np.zeros(n_classes, np.int64),
+        np.zeros((n_codes + 1, n_classes), np.int64),
+        np.empty(n_rows, np.int32),
+    )
+
+
+@kernel
+def tally_rows(codes, rows, label, weight, tally):  # type: ignore[no-untyped-def]
+    """Add the class counts of ``rows`` by code: ``tally[code, class]``. Blocks add up."""
+    for i in range(len(rows)):
+        tally[codes[rows[i]], label[i]] += weight[i]
+
+
+@kernel
+def fill_profile(codes, n_codes, rows, label, weight, profile):  # type: ignore[no-untyped-def]
+    """The profile of one feature; returns how many codes are present."""
+    if len(rows) * SORTED_BELOW < n_codes:
+        return _by_sorting(codes, n_codes, rows, label, weight, profile)
+    tally_rows(codes, rows, label, weight, profile.tally)
+    return take_profile(n_codes, profile)
+
+
+@kernel
+def take_profile(n_codes, profile):  # type: ignore[no-untyped-def]
+    """Turn the tally into a profile, leaving the tally empty."""
+    tally = profile.tally
+    k = tally.shape[1]
+    size = 0
+    for code in range(n_codes):
+        any_row = False
+        for c in range(k):
+            any_row |= tally[code, c] != 0
+        if any_row:
+            for c in range(k):
+                before = profile.upto[size - 1, c] if size > 0 else 0
+                profile.upto[size, c] = before + tally[code, c]
+                tally[code, c] = 0
+            profile.code[size] = code
+            size += 1
+    for c in range(k):
+        profile.missing[c] = tally[n_codes, c]
+        tally[n_codes, c] = 0
+    return size
+
+
+@kernel
+def _by_sorting(codes, n_codes, rows, label, weight, profile):  # type: ignore[no-untyped-def]
+    """The same for few rows among many codes: sort them (shell sort), then run along."""
+    k = profile.upto.shape[1]
+    order = profile.row
+    n = len(rows)
+    for i in range(n):
+        order[i] = i
+    gap = 1
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            moved = order[i]
+            code = codes[rows[moved]]
+            j = i
+            while j >= gap and codes[rows[order[j - gap]]] > code:
+                order[j] = order[j - gap]
+                j -= gap
+            order[j] = moved
+        gap //= 3
+    for c in range(k):
+        profile.missing[c] = 0
+    size = 0
+    for i in range(n):
+        at = order[i]
+        code = codes[rows[at]]
+        if code == n_codes:
+            profile.missing[label[at]] += weight[at]
+            continue
+        if size == 0 or profile.code[size - 1] != code:
+            for c in range(k):
+                profile.upto[size, c] = profile.upto[size - 1, c] if size > 0 else 0
+            profile.code[size] = code
+            size += 1
+        profile.upto[size - 1, label[at]] += weight[at]
+    return size
+
+
+@kernel
+def partition(codes, rows, cut, missing_left, n_codes, buffer):  # type: ignore[no-untyped-def]
+    """Reorder ``rows`` in place, stably: codes up to ``cut`` first. Returns how many those are.
+
+        rows:  | code <= cut ........ | code > cut .......... |
+                                        buffered meanwhile
+    """
+    kept = 0
+    moved = 0
+    for i in range(len(rows)):
+        row = rows[i]
+        code = codes[row]
+        if missing_left if code == n_codes else code <= cut:
+            rows[kept] = row
+            kept += 1
+        else:
+            buffer[moved] = row
+            moved += 1
+    for i in range(moved):
+        rows[kept + i] = buffer[i]
+    return kept
+
+
+@kernel
+def partition_by_code(codes, rows, n_codes, begin, buffer):  # type: ignore[no-untyped-def]
+    """Reorder ``rows`` in place, stably, by code; ``begin[c]`` is where code c starts.
+
+        rows:  | code 0 ... | code 1 ...... | ... | missing ... |
+               begin[0]     begin[1]              begin[n_codes] begin[n_codes + 1]
+    """
+    for code in range(n_codes + 2):
+        begin[code] = 0
+    for i in range(len(rows)):
+        begin[codes[rows[i]] + 1] += 1
+        buffer[i] = rows[i]
+    for code in range(n_codes + 1):
+        begin[code + 1] += begin[code]
+    for i in range(len(rows)):
+        code = codes[buffer[i]]
+        rows[begin[code]] = buffer[i]
+        begin[code] += 1
+    for code in range(n_codes + 1, 0, -1):
+        begin[code] = begin[code - 1]
+    begin[0] = 0

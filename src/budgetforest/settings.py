@@ -1,0 +1,94 @@
+"""The estimator's parameters, checked: a message gives the name, the value, the rule and a hint."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable
+from enum import IntEnum
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+from budgetforest import impurity as impurities
+from budgetforest.arrays import MAX_CODES, Anything
+from budgetforest.errors import InvalidParameter, UnusualData
+
+Choice = TypeVar("Choice", bound=IntEnum)
+
+
+def positive_budget(budget: Anything) -> float:
+    """The allowed mean cost; None is no limit."""
+    if budget is None:
+        return math.inf
+    if not isinstance(budget, Real) or not budget > 0:
+        raise InvalidParameter(
+            f"budget is {budget!r}; it must be a positive number, or None for no limit"
+        )
+    return float(budget)
+
+
+def whole(name: str, value: Anything, low: int, high: int | None = None) -> int:
+    """A whole number within its limits."""
+    rule = f"from {low} to {high}" if high else f"{low} or more"
+    fits = isinstance(value, Integral) and not isinstance(value, bool)
+    if not fits or value < low or (high is not None and value > high):
+        raise InvalidParameter(f"{name} is {value!r}; it must be a whole number, {rule}")
+    return int(value)
+
+
+def bins(value: Anything) -> int:
+    """Bins of a column: codes are one byte."""
+    return whole("max_bins", value, 2, MAX_CODES)
+
+
+def share(name: str, value: Anything) -> float:
+    """A fraction strictly between 0 and 1."""
+    if not isinstance(value, Real) or not 0 < value < 1:
+        raise InvalidParameter(f"{name} is {value!r}; it must lie between 0 and 1")
+    return float(value)
+
+
+def one_of(name: str, value: Anything, choices: type[Choice]) -> Choice:
+    """The choice that a name stands for."""
+    names = {choice.name.lower(): choice for choice in choices}
+    if value not in names:
+        raise InvalidParameter(f"{name}={value!r} is unknown; take one of {', '.join(names)}")
+    return names[value]
+
+
+def is_expected(criterion: Anything) -> bool:
+    """Whether splits are judged by the mean of their children instead of the worst."""
+    if criterion not in ("minimax", "expected"):
+        raise InvalidParameter(f"criterion={criterion!r} is unknown; take 'minimax' or 'expected'")
+    return bool(criterion == "expected")
+
+
+def alphas_for(alpha: Anything, chosen: Any) -> tuple[float, ...] | None:
+    """The thresholds to try: None for the paper's and upwards, as only threshold-Pairs needs them."""
+    own = getattr(chosen, "alpha", None)
+    if isinstance(alpha, str):
+        if alpha != "auto":
+            raise InvalidParameter(f"alpha={alpha!r} is unknown; take a number, a list or 'auto'")
+        pairs = isinstance(chosen, impurities.ThresholdPairs) and own is None
+        return None if pairs else (float(own or 0.0),)
+    given = tuple(alpha) if isinstance(alpha, Iterable) else (alpha,)
+    if not given:
+        raise InvalidParameter("alpha is an empty list; give at least one threshold")
+    for value in given:
+        if not isinstance(value, Real) or not 0 <= value < math.inf:
+            raise InvalidParameter(
+                f"alpha is {value!r}; it must be a finite number, zero or more, a list, or 'auto'"
+            )
+    if impurities.takes_alpha(chosen):
+        return tuple(sorted({float(value) for value in given}))
+    if own is not None and given != (own,):
+        raise InvalidParameter(
+            f"alpha={alpha!r} contradicts impurity={chosen!r}; leave one of them out"
+        )
+    if own is None and any(given):
+        warnings.warn(
+            f"alpha={alpha!r} has no effect with impurity={chosen!r}, which has no threshold",
+            UnusualData,
+            stacklevel=4,
+        )
+    return (float(own or 0.0),)

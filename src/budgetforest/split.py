@@ -1,0 +1,285 @@
+"""Line 12 of Algorithm 1: the split of one feature that leaves the least impurity, and its risk.
+
+Rules that decide results. Thresholds ascend; the least impurity wins, the smallest threshold among
+equals, then missing values to the left. A feature is eligible when it lowers the impurity by more than
+1e-7; the least cost / drop wins, the lowest column among equals. Features that cost nothing all have risk 0:
+among them the largest drop wins.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from budgetforest.arrays import Counts, Floats
+from budgetforest.draws import mix, uniform
+from budgetforest.impurity import Impurity, evaluate
+from budgetforest.jit import kernel
+from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT
+
+LEAST_DROP = 1e-7
+"""A smaller drop of impurity is rounding, not progress."""
+
+
+MOST_STUMPS = 80
+"""Random stumps of a feature at nodes of more than 2000 rows."""
+
+
+class Splitter(IntEnum):
+    """The family of splits G_t of a numeric feature."""
+
+    RANDOM = 0
+    BINNED = 1
+    EXACT = 2
+
+
+RANDOM, BINNED, EXACT = (int(splitter) for splitter in Splitter)
+
+
+class Measure(NamedTuple):
+    """How children are judged."""
+
+    impurity: Impurity
+    expected: bool
+    """Mean impurity over the children's rows (expected splits) instead of the worst (minimax)."""
+    bisect: bool
+    """Whether F is monotone, so that the best minimax threshold can be found by bisection."""
+    unit: float
+    """Weight of one count."""
+
+
+class Node(NamedTuple):
+    """What is known of the node being split; ``left`` and ``right`` (k) are room for counts."""
+
+    total: Counts
+    impurity: float
+    n_rows: float
+    key: np.uint64
+    left: Floats
+    right: Floats
+
+
+@kernel
+def sides(profile, at, missing_left, node, measure):  # type: ignore[no-untyped-def]
+    """F of the rows up to position ``at``, F of the rest, and the number of rows on the left."""
+    size = 0
+    for c in range(len(node.total)):
+        n = profile.upto[at, c]
+        if missing_left:
+            n += profile.missing[c]
+        size += n
+        node.left[c] = n * measure.unit
+        node.right[c] = (node.total[c] - n) * measure.unit
+    return evaluate(measure.impurity, node.left), evaluate(measure.impurity, node.right), size
+
+
+@kernel
+def by_scan(cuts, n_cuts, profile, missing_left, node, measure):  # type: ignore[no-untyped-def]
+    """The least impurity that one of the cuts leaves, and the first cut that does."""
+    n = 0
+    for c in range(len(node.total)):
+        n += node.total[c]
+    least = np.inf
+    best = -1
+    for cut in range(n_cuts):
+        left, right, size = sides(profile, cuts[cut], missing_left, node, measure)
+        rest = (size * left + (n - size) * right) / n if measure.expected else max(left, right)
+        if rest < least:
+            least = rest
+            best = cut
+    return least, best
+
+
+@kernel
+def by_bisection(cuts, n_cuts, profile, missing_left, node, measure):  # type: ignore[no-untyped-def]
+    """The same for monotone F under minimax, in O(log) evaluations.
+
+    F(left) only grows and F(right) only falls with the threshold, so the least of their maxima lies
+    next to where they cross:
+
+        F(right) ----____          ____---- F(left)
+                         --X-------
+                     low - 1 | low
+    """
+    low, after, before = _first(
+        True, 0.0, cuts, n_cuts, profile, missing_left, node, measure
+    )
+    if before <= after and low > 0:
+        # before the crossing the right side is the worse one: the first cut of its plateau
+        low, after, _ = _first(False, before, cuts, low - 1, profile, missing_left, node, measure)
+        return before, low
+    return (after, low) if low < n_cuts else (np.inf, -1)
+
+
+@kernel
+def _first(crossing, limit, cuts, n_cuts, profile, missing_left, node, measure):  # type: ignore[no-untyped-def]
+    """The first cut with F(left) >= F(right), or else with F(right) <= limit; ``n_cuts`` if none.
+
+    Also F(left) of that cut and F(right) of the one before, infinite where there is no such cut.
+    """
+    low = 0
+    high = n_cuts
+    after = np.inf
+    before = np.inf
+    while low < high:
+        middle = (low + high) // 2
+        left, right, _ = sides(profile, cuts[middle], missing_left, node, measure)
+        if left >= right if crossing else right <= limit:
+            high = middle
+            after = left
+        else:
+            low = middle + 1
+            before = right
+    return low, after, before
+
+
+@kernel
+def stumps_for(n_rows):  # type: ignore[no-untyped-def]
+    """How many random stumps the paper tries on a feature."""
+    if n_rows > 2000:
+        return MOST_STUMPS
+    return 40 if n_rows > 500 else 20
+
+
+@kernel
+def draw_stumps(profile, size, points, key, n_rows, thresholds):  # type: ignore[no-untyped-def]
+    """The paper's random thresholds, uniform between the node's extremes, in ascending order."""
+    n = stumps_for(n_rows)
+    low = points[profile.code[0]]
+    span = points[profile.code[size - 1]] - low
+    for stump in range(n):
+        drawn = low + uniform(mix(key, np.uint64(stump))) * span
+        at = stump
+        while at > 0 and thresholds[at - 1] > drawn:
+            thresholds[at] = thresholds[at - 1]
+            at -= 1
+        thresholds[at] = drawn
+    return n
+
+
+@kernel
+def list_cuts(profile, size, splitter, points, key, n_rows, cuts, thresholds):  # type: ignore[no-untyped-def]
+    """Cuts of one feature by ascending threshold: ``cuts`` holds the last position on the left.
+
+    Edges of bins, midpoints of neighbouring values, or random thresholds.
+    """
+    if splitter != RANDOM:
+        for at in range(size - 1):
+            cuts[at] = at
+            low = points[profile.code[at]]
+            if splitter == EXACT:
+                low = middle_of(low, points[profile.code[at + 1]])
+            thresholds[at] = low
+        return max(size - 1, 0)
+    if size < 2:
+        return 0
+    n = draw_stumps(profile, size, points, key, n_rows, thresholds)
+    at = 0
+    for cut in range(n):
+        while at < size - 2 and points[profile.code[at + 1]] <= thresholds[cut]:
+            at += 1
+        cuts[cut] = at
+    return n
+
+
+@kernel
+def middle_of(low, high):  # type: ignore[no-untyped-def]
+    """The threshold between neighbouring values, never as large as ``high``."""
+    middle = (low + high) / 2
+    if not np.isfinite(middle):
+        middle = low / 2 + high / 2
+    return middle if middle < high else low
+
+
+@kernel
+def search_numeric(profile, size, splitter, points, key, node, measure, cuts, thresholds):  # type: ignore[no-untyped-def]
+    """The best split of a numeric feature: (impurity left, last code on the left, threshold, route).
+
+    Where the node has missing values both sides are tried for them, and the cut that parts them
+    from all values (threshold +inf). Otherwise they would go to the larger child.
+    """
+    n_cuts = list_cuts(profile, size, splitter, points, key, node.n_rows, cuts, thresholds)
+    missing = 0
+    for c in range(len(node.total)):
+        missing += profile.missing[c]
+    least = np.inf
+    best = -1
+    route = MISSING_RIGHT
+    for missing_left in range(1, -1, -1) if missing > 0 else range(1):
+        if missing > 0 and missing_left == 0 and size > 0:
+            cuts[n_cuts] = size - 1
+            thresholds[n_cuts] = np.inf
+            n_cuts += 1
+        if measure.bisect:
+            left, cut = by_bisection(cuts, n_cuts, profile, missing_left == 1, node, measure)
+        else:
+            left, cut = by_scan(cuts, n_cuts, profile, missing_left == 1, node, measure)
+        if left < least or (left == least and cut < best):
+            least = left
+            best = cut
+            route = missing_left
+    if best < 0:
+        return np.inf, -1, np.nan, route
+    if missing == 0:
+        present = 0
+        below = 0
+        for c in range(len(node.total)):
+            present += node.total[c]
+            below += profile.upto[cuts[best], c]
+        route = MISSING_LEFT if 2 * below >= present else MISSING_RIGHT
+    return least, profile.code[cuts[best]], thresholds[best], route
+
+
+@kernel
+def search_nominal(profile, size, node, measure):  # type: ignore[no-untyped-def]
+    """One child per category present, and one for missing values: the impurity left."""
+    n_children = 0
+    worst = 0.0
+    total = 0.0
+    n = 0
+    for at in range(size + 1):
+        rows = 0
+        for c in range(len(node.total)):
+            if at == size:
+                count = profile.missing[c]
+            elif at > 0:
+                count = profile.upto[at, c] - profile.upto[at - 1, c]
+            else:
+                count = profile.upto[at, c]
+            rows += count
+            node.left[c] = count * measure.unit
+        if rows > 0:
+            n_children += 1
+            left = evaluate(measure.impurity, node.left)
+            worst = max(worst, left)
+            total += rows * left
+            n += rows
+    if n_children < 2:
+        return np.inf
+    return total / n if measure.expected else worst
+
+
+@kernel
+def search(profile, size, nominal, splitter, points, key, node, measure, cuts, thresholds):  # type: ignore[no-untyped-def]
+    """The best split of one feature: (drop of impurity, last code on the left, threshold, route)."""
+    if nominal:
+        left = search_nominal(profile, size, node, measure)
+        return node.impurity - left, -1, np.nan, BY_CATEGORY
+    left, code, threshold, route = search_numeric(
+        profile, size, splitter, points, mix(node.key, key), node, measure, cuts, thresholds
+    )
+    return node.impurity - left, code, threshold, route
+
+
+@kernel
+def is_better(cost, drop, best_cost, best_drop):  # type: ignore[no-untyped-def]
+    """Whether a feature has less risk than the best so far, a lower column (``best_drop`` 0: none)."""
+    if drop <= LEAST_DROP:
+        return False
+    if best_drop == 0.0:
+        return True
+    if cost == 0.0 or best_cost == 0.0:
+        return cost == 0.0 and (best_cost > 0.0 or drop > best_drop)
+    return cost / drop < best_cost / best_drop

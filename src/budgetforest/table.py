@@ -1,0 +1,149 @@
+"""Any dataframe or array as one matrix of numbers, with the names and categories that explain it.
+
+A nominal column becomes category numbers; a missing or unseen category becomes NaN, like any missing
+value. What was learnt from the training rows (the ``Schema``) is applied unchanged to later ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+
+from budgetforest.arrays import MAX_CODES, Anything, Flags, Matrix
+from budgetforest.errors import InvalidData, InvalidParameter, near
+
+
+class Schema(NamedTuple):
+    """What the columns of a table mean."""
+
+    names: tuple[str, ...]
+    """(m) feature names; ``x0, x1, ...`` for plain arrays."""
+    categories: tuple[tuple[Any, ...] | None, ...]
+    """(m) the categories of a nominal feature in code order, None for a numeric one."""
+
+    @property
+    def nominal(self) -> Flags:
+        """(m) which features are nominal."""
+        return np.array([c is not None for c in self.categories], dtype=bool)
+
+
+def as_frame(X: Anything) -> nw.DataFrame[Any] | None:
+    """The narwhals view of a pandas, polars or other dataframe; None for anything else."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def learn_schema(X: Anything, names: Sequence[str], categorical: Anything = None) -> Schema:
+    """The schema of training rows: categories are what a nominal column contains, sorted.
+
+    Nominal are categorical and string columns of dataframes and whatever ``categorical`` lists, by
+    name, position or boolean mask.
+    """
+    listed = _listed(categorical, names)
+    frame = as_frame(X)
+    categories: list[tuple[Any, ...] | None] = []
+    for j, name in enumerate(names):
+        column = frame[:, j] if frame is not None else None
+        if j in listed or (column is not None and _is_nominal(column)):
+            categories.append(_categories(column if column is not None else X[:, j], name))
+        else:
+            categories.append(None)
+    return Schema(tuple(names), tuple(categories))
+
+
+def to_matrix(X: Anything, schema: Schema) -> Matrix:
+    """Rows as numbers, (n, m), without a copy where the input is numeric and homogeneous already."""
+    frame = as_frame(X)
+    if frame is None and not schema.nominal.any():
+        return X  # type: ignore[no-any-return]
+    if frame is not None and not schema.nominal.any() and _floats(frame) is not None:
+        return np.asarray(frame.to_numpy(), dtype=_floats(frame))
+    rows, columns = X.shape
+    narrow = frame is None and X.dtype == np.float32
+    matrix = np.empty((rows, columns), np.float32 if narrow else np.float64, order="F")
+    for j, (name, categories) in enumerate(zip(schema.names, schema.categories, strict=True)):
+        column = frame[:, j] if frame is not None else X[:, j]
+        if categories is None:
+            matrix[:, j] = _numbers(column, name)
+        else:
+            matrix[:, j] = _category_codes(column, categories)
+    return matrix
+
+
+def _floats(frame: nw.DataFrame[Any]) -> Any:
+    """The one float type that all columns have, or None."""
+    found = set(frame.schema.values())
+    return {nw.Float32: np.float32, nw.Float64: np.float64}.get(
+        type(found.pop()) if len(found) == 1 else None  # type: ignore[arg-type]
+    )
+
+
+def _is_nominal(column: nw.Series[Any]) -> bool:
+    if isinstance(column.dtype, nw.Object):
+        return any(isinstance(value, str) for value in _values(column))
+    return isinstance(column.dtype, nw.Categorical | nw.Enum | nw.String)
+
+
+def _listed(categorical: Anything, names: Sequence[str]) -> set[int]:
+    """Positions of the features that the caller calls nominal."""
+    if categorical is None:
+        return set()
+    items = list(categorical)
+    if items and all(isinstance(i, bool | np.bool_) for i in items):
+        if len(items) != len(names):
+            raise InvalidParameter(
+                f"categorical_features is a mask of {len(items)} flags; "
+                f"there are {len(names)} features"
+            )
+        return {j for j, flag in enumerate(items) if flag}
+    positions = {name: j for j, name in enumerate(names)}
+    found = set()
+    for item in items:
+        if isinstance(item, int | np.integer) and 0 <= item < len(names):
+            found.add(int(item))
+        elif item in positions:
+            found.add(positions[item])
+        else:
+            raise InvalidParameter(
+                f"categorical_features lists {item!r}, which is not a feature; "
+                + near(str(item), names)
+            )
+    return found
+
+
+def _values(column: Any) -> list[Any]:
+    """Python values of a column, None where missing."""
+    listed = column.to_list() if isinstance(column, nw.Series) else column.tolist()
+    return [None if v is None or v != v else v for v in listed]
+
+
+def _categories(column: Any, name: str) -> tuple[Any, ...]:
+    found = set(_values(column)) - {None}
+    if len(found) > MAX_CODES - 1:
+        raise InvalidData(
+            f"nominal feature {name!r} has {len(found)} categories; at most {MAX_CODES - 1} can be "
+            "told apart: merge the rare ones or encode it as a number"
+        )
+    return tuple(sorted(found, key=lambda v: (str(type(v)), v)))
+
+
+def _category_codes(column: Any, categories: Sequence[Any]) -> list[float]:
+    code = {category: float(i) for i, category in enumerate(categories)}
+    return [code.get(value, np.nan) for value in _values(column)]
+
+
+def _numbers(column: Any, name: str) -> Any:
+    if not isinstance(column, nw.Series):
+        return column
+    if column.dtype.is_numeric() or isinstance(column.dtype, nw.Boolean):
+        return column.cast(nw.Float64).to_numpy()
+    try:
+        return np.array([np.nan if v is None else float(v) for v in _values(column)])
+    except (TypeError, ValueError):
+        raise InvalidData(
+            f"numeric feature {name!r} holds values of type {column.dtype}; features are numbers, "
+            "booleans, strings or categories, and stay what they were in training"
+        ) from None

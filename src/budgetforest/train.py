@@ -1,0 +1,176 @@
+"""From rows to offers: hold out validation rows, grow a forest within the budget for every alpha.
+
+The functional core of ``fit``: plain functions of checked input, for whoever trains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from budgetforest.arrays import LEAF, Counts, Floats, Ids, Keys, Matrix
+from budgetforest.binning import to_columns
+from budgetforest.budget import Offer, growing_alphas, within_budget
+from budgetforest.costs import Costs
+from budgetforest.draws import in_order
+from budgetforest.forest import Meter, Voting
+from budgetforest.grow import Plan, Sample, stream_of_trees
+from budgetforest.impurity import compiled, is_admissible
+from budgetforest.split import Measure, Splitter
+from budgetforest.table import Schema
+from budgetforest.tree import Tree
+
+
+class Rows(NamedTuple):
+    """Labelled rows, checked."""
+
+    X: Matrix
+    """(n, m)"""
+    label: Ids
+    """(n) class codes."""
+    weight: Counts
+    """(n) whole numbers of units, all positive."""
+    hashes: Keys
+    """(n) what each row contains."""
+
+    def take(self, index: Ids) -> Rows:
+        """Some of the rows."""
+        return Rows(*(part[index] for part in self))
+
+
+class Settings(NamedTuple):
+    """Everything that decides a training, checked."""
+
+    budget: float
+    """Allowed mean cost; infinite for no limit."""
+    alphas: tuple[float, ...] | None
+    """Thresholds to try; None for the paper's and upwards."""
+    impurity: Any
+    """An impurity object or a user's function."""
+    splitter: Splitter
+    expected: bool
+    max_bins: int
+    max_trees: int
+    bootstrap: bool
+    voting: Voting
+    costs: Costs
+    schema: Schema
+    n_classes: int
+    unit: float
+    """Weight of one count."""
+    seed: int
+
+
+def in_units(weight: Floats) -> tuple[Counts, float]:
+    """Weights as whole numbers of a unit: 1 if they are whole, else a power of two as fine as fits.
+
+    Integers add up exactly in any order, which is what makes forests identical on any machine.
+
+    >>> in_units(np.array([1.0, 0.5]))[0][0] * in_units(np.array([1.0, 0.5]))[1]
+    np.float64(1.0)
+    """
+    unit = 1.0
+    if (weight != np.round(weight)).any():
+        unit = 2.0 ** np.ceil(np.log2(weight.sum() / 2**30))
+    return np.round(weight / unit).astype(np.int64), unit
+
+
+def hold_out(rows: Rows, fraction: float, seed: int) -> tuple[Ids, Ids]:
+    """Training and validation rows: of every class about ``fraction`` is held out.
+
+    Equal rows stay together, so nothing leaks, a weight of 2 is the row twice, and the order of the
+    rows does not matter. A class of a single distinct row is for training.
+    """
+    order = in_order(rows.hashes, seed)
+    held = np.zeros(len(order), bool)
+    for label in np.unique(rows.label):
+        members = order[rows.label[order] == label]
+        _, first, group = np.unique(rows.hashes[members], return_index=True, return_inverse=True)
+        weight = np.bincount(group, rows.weight[members])
+        by_place = np.argsort(first)
+        middle = np.cumsum(weight[by_place]) - weight[by_place] / 2
+        chosen = np.zeros(len(weight), bool)
+        chosen[by_place] = middle < fraction * weight.sum()
+        chosen[by_place[-1]] = False
+        held[members] = chosen[group]
+    return order[~held[order]], order[held[order]]
+
+
+def grow_offers(
+    train: Rows,
+    validation: Rows | None,
+    settings: Settings,
+    pool: Executor,
+    ahead: int,
+    tell: Callable[[float, int], None] = lambda alpha, trees: None,
+) -> Iterator[Offer]:
+    """A forest within the budget for every alpha, dearest first. ``tell`` hears of every tree."""
+    sample = sample_of(train, settings, pool)
+    for alpha in settings.alphas or growing_alphas():
+        plan = plan_of(alpha, settings)
+        trees = stream_of_trees(sample, plan, settings.seed, pool, ahead)
+        first = next(trees)
+        splits = int((first.feature != LEAF).sum())
+        if splits or settings.alphas:
+            meter = _meter(validation, settings, alpha, tell)
+            yield within_budget(
+                chain([first], trees), meter, settings.budget, settings.max_trees, alpha
+            )
+        trees.close()
+        if settings.alphas is None and splits <= 1:
+            return  # no larger alpha gives a cheaper tree
+
+
+def sample_of(train: Rows, settings: Settings, pool: Executor) -> Sample:
+    """Training rows in the form that trees are grown on."""
+    columns = to_columns(
+        train.X,
+        train.weight,
+        settings.schema,
+        ranked=settings.splitter != Splitter.BINNED,
+        max_bins=settings.max_bins,
+        pool=pool,
+    )
+    draws = max(1, round(train.weight.sum() * settings.unit)) if settings.bootstrap else 0
+    return Sample(columns, train.label, train.weight, in_order(train.hashes, 0), draws)
+
+
+def plan_of(alpha: float, settings: Settings) -> Plan:
+    """How trees of one alpha grow."""
+    impurity = compiled(settings.impurity, settings.n_classes, alpha)
+    measure = Measure(
+        impurity,
+        settings.expected,
+        is_admissible(impurity) and not settings.expected,
+        1.0 if settings.bootstrap else settings.unit,
+    )
+    costs = settings.costs
+    return Plan(measure, int(settings.splitter), costs.cost, costs.least, settings.n_classes)
+
+
+def _meter(
+    validation: Rows | None,
+    settings: Settings,
+    alpha: float,
+    tell: Callable[[float, int], None],
+) -> Callable[[Tree], tuple[float, float]]:
+    """Cost and error of a growing forest; without validation rows nobody knows."""
+    trees = 0
+    meter = None
+    if validation is not None:
+        weight = validation.weight.astype(np.float64)
+        meter = Meter(
+            validation.X, validation.label, weight, settings.costs, settings.n_classes
+        )
+
+    def add(tree: Tree) -> tuple[float, float]:
+        nonlocal trees
+        trees += 1
+        tell(alpha, trees)
+        return meter.add(tree, settings.voting) if meter else (np.nan, np.nan)
+
+    return add

@@ -1,0 +1,118 @@
+"""A grown tree: flat arrays in preorder, and its walk.
+
+Node 0 is the root; the left child of a node follows it. ``x <= threshold`` goes left. A nominal node has
+one child per category present in training: its ``left`` is a position in ``branches`` and its ``right``
+the number of categories; the branch after the last category serves missing and unseen ones.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from budgetforest.arrays import LEAF, Counts, Floats, Ids
+from budgetforest.costs import Costs
+from budgetforest.jit import kernel
+
+MISSING_RIGHT, MISSING_LEFT, BY_CATEGORY = 0, 1, 2
+
+
+class Tree(NamedTuple):
+    """Nodes of one tree; also, end to end, of all trees of a forest."""
+
+    feature: Ids
+    """(d) the feature asked for, ``LEAF`` (-1) at a leaf."""
+    threshold: Floats
+    """(d) NaN at leaves and nominal nodes; +inf sends every value left and only missing right."""
+    left: Ids
+    """(d) child of values at or below the threshold; for a nominal node, a position in ``branches``."""
+    right: Ids
+    """(d) child of values above the threshold; for a nominal node, its number of categories."""
+    route: np.ndarray[tuple[int], np.dtype[np.uint8]]
+    """(d) where missing values go: ``MISSING_RIGHT``, ``MISSING_LEFT`` or ``BY_CATEGORY``."""
+    counts: Counts
+    """(d, k) class counts of the training rows, in units of weight."""
+    impurity: Floats
+    """(d) F of the counts."""
+    floor: Floats
+    """(d) least cost per drop of impurity over all features at their cheapest; infinite at leaves."""
+    branches: Ids
+    """Children of the nominal nodes, one after the other."""
+
+
+@kernel
+def child_of(tree, node, value):  # type: ignore[no-untyped-def]
+    """The child that a value leads to."""
+    route = tree.route[node]
+    if route == BY_CATEGORY:
+        categories = tree.right[node]
+        at = categories
+        if 0 <= value < categories:  # False for NaN
+            at = int(value)
+        return tree.branches[tree.left[node] + at]
+    if np.isnan(value):
+        return tree.left[node] if route == MISSING_LEFT else tree.right[node]
+    return tree.left[node] if value <= tree.threshold[node] else tree.right[node]
+
+
+@kernel
+def leaf_of(tree, node, row):  # type: ignore[no-untyped-def]
+    """The leaf that a row reaches from ``node``."""
+    while tree.feature[node] != LEAF:
+        node = child_of(tree, node, row[tree.feature[node]])
+    return node
+
+
+@kernel
+def parents(tree):  # type: ignore[no-untyped-def]
+    """(d) the parent of each node, -1 at roots."""
+    parent = np.full(len(tree.feature), -1, np.int32)
+    for node in range(len(tree.feature)):
+        if tree.feature[node] == LEAF:
+            continue
+        if tree.route[node] == BY_CATEGORY:
+            for slot in range(tree.left[node], tree.left[node] + tree.right[node] + 1):
+                parent[tree.branches[slot]] = node
+        else:
+            parent[tree.left[node]] = node
+            parent[tree.right[node]] = node
+    return parent
+
+
+@kernel
+def depths(parent):  # type: ignore[no-untyped-def]
+    """(d) the number of nodes above each node; parents come before their children."""
+    depth = np.zeros(len(parent), np.int32)
+    for node in range(len(parent)):
+        if parent[node] >= 0:
+            depth[node] = depth[parent[node]] + 1
+    return depth
+
+
+@kernel
+def spent_before(tree, parent, cost, discount, group):  # type: ignore[no-untyped-def]
+    """(d) what a row has paid on reaching each node of one tree: features and openings once."""
+    spent = np.zeros(len(parent))
+    for node in range(len(parent)):
+        above = parent[node]
+        if above < 0:
+            continue
+        feature = tree.feature[above]
+        price = cost[feature]
+        ancestor = parent[above]
+        while ancestor >= 0:
+            met = tree.feature[ancestor]
+            if met == feature:
+                price = 0.0
+                break
+            if group[met] == group[feature]:
+                price = discount[feature]
+            ancestor = parent[ancestor]
+        spent[node] = spent[above] + price
+    return spent
+
+
+def max_cost(tree: Tree, costs: Costs) -> float:
+    """The most that any row can pay in one tree."""
+    return float(spent_before(tree, parents(tree), *costs[:3]).max())
