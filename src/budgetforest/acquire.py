@@ -13,7 +13,7 @@ import numpy as np
 
 from budgetforest.arrays import LEAF
 from budgetforest.forest import Forest
-from budgetforest.tree import child_of
+from budgetforest.tree import next_node
 
 
 class Need(NamedTuple):
@@ -64,7 +64,7 @@ def acquire(
                 spent += float(price[feature])
                 opened.add(group)
                 acquired.append(feature)
-            node = int(child_of(forest.nodes, node, values[feature]))
+            node = int(next_node(forest.nodes, node, values[feature]))
         votes[forest.nodes.counts[node].argmax()] += 1
     label = int((votes if forest.n_trees else forest.prior).argmax())
     return Decision(label, tuple(map(int, votes)), spent, tuple(acquired))

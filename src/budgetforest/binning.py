@@ -86,16 +86,22 @@ def find_points(column: Floats, weights: Counts, *, ranked: bool, max_bins: int)
     at or above the quantile k / max_bins: a count of rows, the same in any order and any blocks.
     """
     present = ~np.isnan(column)
-    bins = max_bins if present.all() else max_bins - 1
-    values, inverse = np.unique(column[present], return_inverse=True)
+    bins = max_bins
+    if not present.all():
+        column, weights, bins = column[present], weights[present], max_bins - 1
+    order = None if ranked or (weights == 1).all() else np.argsort(column, kind="stable")
+    ascending = np.sort(column) if order is None else column[order]
+    first = np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1]))[: len(column)]
+    values = ascending[first]
     if ranked:
         return values
     last = np.arange(len(values) - 1)
     if len(values) > bins:
-        count = np.bincount(inverse, weights[present], len(values)).astype(np.int64)
-        below = np.cumsum(count)
-        wanted = np.arange(1, bins) * int(below[-1])
-        last = np.unique(np.searchsorted(below * bins, wanted))
+        upto = np.append(first[1:], len(column))
+        if order is not None:
+            upto = np.cumsum(weights[order])[upto - 1]
+        wanted = np.arange(1, bins) * int(upto[-1])
+        last = np.unique(np.searchsorted(upto * bins, wanted))
         last = last[last < len(values) - 1]
     return midpoints(values[last], values[last + 1])
 

@@ -11,7 +11,7 @@ import hashlib
 import numpy as np
 
 from budgetforest.arrays import Ids, Keys
-from budgetforest.jit import kernel
+from budgetforest.jit import inner, kernel
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -29,7 +29,7 @@ def mix(key: np.uint64, number: np.uint64) -> np.uint64:
     return z ^ (z >> S31)
 
 
-@kernel
+@inner
 def uniform(key: np.uint64) -> float:
     """A number in [0, 1) from a key."""
     return float(key >> S11) * 1.1102230246251565e-16  # 2 ** -53

@@ -14,14 +14,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, Counts, Floats, Ids
+from budgetforest.arrays import LEAF, MAX_CODES, Codes, Counts, Floats, Ids
 from budgetforest.binning import Columns
 from budgetforest.draws import draw_rows, mix, tree_key
 from budgetforest.impurity import evaluate
-from budgetforest.jit import kernel
-from budgetforest.rows import fill_profile, partition, partition_by_code, room_for
-from budgetforest.split import LEAST_DROP, MOST_STUMPS, Measure, Node, is_better, search
+from budgetforest.jit import inner, kernel
+from budgetforest.rows import Profile, fill_profile, partition, partition_by_code, room_for
+from budgetforest.split import LEAST_DROP, MOST_STUMPS, RANDOM, Measure, Node, is_better, search
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree
+
+
+LEFT, RIGHT = -1, -2
+"""Which child of its parent a waiting node is; from 0 up, a position in ``branches``."""
+
+
+NEAR_ROWS = 1024
+"""A subtree of so few rows is grown on a copy of its codes that fits the nearest caches."""
 
 
 class Plan(NamedTuple):
@@ -35,6 +43,29 @@ class Plan(NamedTuple):
     least: Floats
     """(m) the least a feature can cost a row, for the certificate."""
     n_classes: int
+
+
+class Room(NamedTuple):
+    """Memory of one tree's growth, used again for every node."""
+
+    profile: Profile
+    label: Ids
+    """Dense classes of the node's rows."""
+    times: Ids
+    """How often each of the node's rows counts."""
+    buffer: Ids
+    total: Counts
+    """Class counts of the node."""
+    shares: Floats
+    """(3, k) counts as weights: of the node, of a left and of a right child."""
+    cuts: Counts
+    thresholds: Floats
+    features: Counts
+    """All features, those still worth trying first."""
+    near: Codes
+    """(m, ``NEAR_ROWS``) codes of a subtree's rows, side by side."""
+    near_label: Ids
+    near_times: Ids
 
 
 class Sample(NamedTuple):
@@ -97,56 +128,72 @@ def greedy_tree(columns, label, times, rows, plan, root_key):  # type: ignore[no
     n_codes = 0
     for j in range(len(columns.n_codes)):
         n_codes = max(n_codes, columns.n_codes[j])
-    profile = room_for(n_codes, k, len(rows))
-    cuts = np.empty(max(n_codes, MOST_STUMPS) + 1, np.int64)
-    thresholds = np.empty(len(cuts))
-    buffer = np.empty(len(rows), np.int32)
-    begin = np.empty(258, np.int64)
-    node_label = np.empty(len(rows), np.int32)
-    node_times = np.empty(len(rows), np.int64)
-    scratch = np.empty((3, k))
+    room = Room(
+        room_for(n_codes, k, len(rows)),
+        np.empty(len(rows), np.int32),
+        np.empty(len(rows), np.int32),
+        np.empty(max(len(rows), k), np.int32),
+        np.empty(k, np.int64),
+        np.empty((3, k)),
+        np.arange(max(n_codes, MOST_STUMPS) + 1),
+        np.empty(MOST_STUMPS),
+        np.arange(len(plan.cost)),
+        np.empty((len(plan.cost), NEAR_ROWS), columns.codes.dtype),
+        np.empty(NEAR_ROWS, np.int32),
+        np.empty(NEAR_ROWS, np.int32),
+    )
+    begin = np.empty(MAX_CODES + 2, np.int64)
 
-    # Nodes still to be decided: rows start to stop, the parent, which child, and the key.
-    frontier = np.empty((len(rows) + 300, 4), np.int64)
-    keys = np.empty(len(rows) + 300, np.uint64)
-    frontier[0, 0] = 0
-    frontier[0, 1] = len(rows)
-    frontier[0, 2] = -1
-    frontier[0, 3] = 0
+    # Nodes still to be decided: rows start to stop, the parent, which child, how many features.
+    frontier = np.empty((len(rows) + 1, 5), np.int64)
+    keys = np.empty(len(rows) + 1, np.uint64)
+    frontier[0] = (0, len(rows), -1, 0, len(plan.cost))
     keys[0] = root_key
     waiting = 1
+    near_until = 0  # how many nodes must wait for rows to be those brought near; 0: none are
     size = 0
     while waiting > 0:
         waiting -= 1
-        start = frontier[waiting, 0]
-        stop = frontier[waiting, 1]
-        parent = frontier[waiting, 2]
+        start, stop, parent, slot, n_features = frontier[waiting]
         key = keys[waiting]
         node = size
         size += 1
         if parent >= 0:
-            slot = frontier[waiting, 3]
-            if slot == -1:
+            if slot == LEFT:
                 left[parent] = node
-            elif slot == -2:
+            elif slot == RIGHT:
                 right[parent] = node
             else:
                 branches[slot] = node
         here = rows[start:stop]
-        for i in range(len(here)):
-            node_label[i] = label[here[i]]
-            node_times[i] = times[here[i]]
-            counts[node, node_label[i]] += node_times[i]
+        if waiting + 1 < near_until:
+            near_until = 0
+        if near_until == 0 and len(here) <= NEAR_ROWS:
+            near_until = waiting + 1
+            bring_near(columns.codes, label, times, here, room, n_features)
+        if near_until > 0:
+            k_here = gather(here, room.near_label, room.near_times, counts[node], plan, room)
+            codes = room.near
+        else:
+            k_here = gather(here, label, times, counts[node], plan, room)
+            codes = columns.codes
         n = 0.0
         for c in range(k):
-            scratch[0, c] = counts[node, c] * plan.measure.unit
-            n += scratch[0, c]
-        impurity[node] = evaluate(plan.measure.impurity, scratch[0])
+            room.shares[0, c] = counts[node, c] * plan.measure.unit
+            n += room.shares[0, c]
+        impurity[node] = evaluate(plan.measure.impurity, room.shares[0])
         if impurity[node] <= 0.0:
             continue
-        at = Node(counts[node], impurity[node], n, key, scratch[1], scratch[2])
-        best, cut, cut_at, way, least = best_split(
-            columns, here, node_label, node_times, plan, at, profile, cuts, thresholds
+        known = Node(
+            room.total[:k_here],
+            impurity[node],
+            n,
+            key,
+            room.shares[1, :k_here],
+            room.shares[2, :k_here],
+        )
+        best, cut, cut_at, way, least, n_features = best_split(
+            columns, codes, here, plan, known, room, n_features
         )
         floor[node] = least
         if best == LEAF:
@@ -154,36 +201,36 @@ def greedy_tree(columns, label, times, rows, plan, root_key):  # type: ignore[no
         feature[node] = best
         threshold[node] = cut_at
         route[node] = way
-        codes = columns.codes[best]
         missing = columns.n_codes[best]
         if way == BY_CATEGORY:
-            partition_by_code(codes, here, missing, begin, buffer)
+            partition_by_code(codes[best], here, missing, begin, room.buffer)
             if n_branches + missing + 1 > len(branches):
                 more = np.empty(2 * len(branches) + missing + 1, np.int32)
-                for slot in range(n_branches):
-                    more[slot] = branches[slot]
+                for branch in range(n_branches):
+                    more[branch] = branches[branch]
                 branches = more
             left[node] = n_branches
             right[node] = missing
             n_branches += missing + 1
             for code in range(missing, -1, -1):
-                branches[left[node] + code] = -1
+                at = left[node] + code
+                branches[at] = -1
                 if begin[code + 1] > begin[code]:
-                    frontier[waiting, 0] = start + begin[code]
-                    frontier[waiting, 1] = start + begin[code + 1]
-                    frontier[waiting, 2] = node
-                    frontier[waiting, 3] = left[node] + code
+                    frontier[waiting] = (
+                        start + begin[code], start + begin[code + 1], node, at, n_features
+                    )
                     keys[waiting] = mix(key, np.uint64(code))
                     waiting += 1
         else:
-            kept = partition(codes, here, cut, way == MISSING_LEFT, missing, buffer)
-            for slot in range(2):  # right first, so that the left child follows its parent
-                frontier[waiting, 0] = start + kept if slot == 0 else start
-                frontier[waiting, 1] = stop if slot == 0 else start + kept
-                frontier[waiting, 2] = node
-                frontier[waiting, 3] = -2 if slot == 0 else -1
-                keys[waiting] = mix(key, np.uint64(1 - slot))
-                waiting += 1
+            middle = start + partition(
+                codes[best], here, cut, way == MISSING_LEFT, missing, room.buffer
+            )
+            # the left child comes last, so that it follows its parent
+            frontier[waiting] = (middle, stop, node, RIGHT, n_features)
+            keys[waiting] = mix(key, np.uint64(1))
+            frontier[waiting + 1] = (start, middle, node, LEFT, n_features)
+            keys[waiting + 1] = mix(key, np.uint64(0))
+            waiting += 2
     _fill_empty_branches(feature[:size], left, right, route, counts, branches)
     return (
         feature[:size].copy(),
@@ -198,9 +245,49 @@ def greedy_tree(columns, label, times, rows, plan, root_key):  # type: ignore[no
     )
 
 
-@kernel
-def best_split(columns, rows, label, times, plan, node, profile, cuts, thresholds):  # type: ignore[no-untyped-def]
-    """The feature of least risk: (feature, last code left, threshold, route, least cost per drop)."""
+@inner
+def bring_near(codes, label, times, rows, room, n_features):  # type: ignore[no-untyped-def]
+    """Copy what a subtree needs of its rows side by side and number the rows 0, 1, 2, ..."""
+    for at in range(n_features):
+        j = room.features[at]
+        for i in range(len(rows)):
+            room.near[j, i] = codes[j, rows[i]]
+    for i in range(len(rows)):
+        room.near_label[i] = label[rows[i]]
+        room.near_times[i] = times[rows[i]]
+        rows[i] = i
+
+
+@inner
+def gather(rows, label, times, counts, plan, room):  # type: ignore[no-untyped-def]
+    """Labels, times and class counts of a node's rows; returns how many classes it has.
+
+    Where F allows it, classes are renumbered so that those without rows cost nothing.
+    """
+    for i in range(len(rows)):
+        room.label[i] = label[rows[i]]
+        room.times[i] = times[rows[i]]
+        counts[room.label[i]] += room.times[i]
+    present = 0
+    for c in range(len(counts)):
+        if counts[c] > 0 or not plan.measure.symmetric:
+            room.total[present] = counts[c]
+            room.buffer[c] = present
+            present += 1
+    if present < len(counts):
+        for i in range(len(rows)):
+            room.label[i] = room.buffer[room.label[i]]
+    return present
+
+
+@inner
+def best_split(columns, codes, rows, plan, node, room, n_features):  # type: ignore[no-untyped-def]
+    """The feature of least risk: (feature, last code left, threshold, route, floor, features left).
+
+    The first ``n_features`` of ``room.features`` are tried. One that has a single value here has a
+    single value in every part of these rows, and one that lowers a supermodular F by nothing here does
+    so nowhere below: such features go behind the others and are not tried again below.
+    """
     best = LEAF
     best_cost = 0.0
     best_drop = 0.0
@@ -208,25 +295,26 @@ def best_split(columns, rows, label, times, plan, node, profile, cuts, threshold
     best_threshold = np.nan
     best_route = 0
     floor = np.inf
-    for j in range(len(plan.cost)):
+    at = 0
+    while at < n_features:
+        j = room.features[at]
         n_codes = columns.n_codes[j]
-        if n_codes == 0:
-            continue
-        size = fill_profile(columns.codes[j], n_codes, rows, label, times, profile)
-        points = columns.points[columns.offset[j] : columns.offset[j + 1]]
+        size = fill_profile(
+            codes[j], n_codes, rows, room.label, room.times, len(node.total), room.profile
+        )
         drop, cut, threshold, route = search(
-            profile,
+            room.profile,
             size,
             columns.nominal[j],
             plan.splitter,
-            points,
+            columns.points[columns.offset[j] : columns.offset[j + 1]],
             columns.key[j],
             node,
             plan.measure,
-            cuts,
-            thresholds,
+            room.cuts,
+            room.thresholds,
         )
-        if is_better(plan.cost[j], drop, best_cost, best_drop):
+        if is_better(j, plan.cost[j], drop, best, best_cost, best_drop):
             best = j
             best_cost = plan.cost[j]
             best_drop = drop
@@ -235,24 +323,30 @@ def best_split(columns, rows, label, times, plan, node, profile, cuts, threshold
             best_route = route
         if drop > LEAST_DROP:
             floor = min(floor, plan.least[j] / drop)
-    return best, best_cut, best_threshold, best_route, floor
+        if drop == -np.inf or (drop <= LEAST_DROP and plan.measure.bisect and plan.splitter != RANDOM):
+            n_features -= 1
+            room.features[at] = room.features[n_features]
+            room.features[n_features] = j
+        else:
+            at += 1
+    return best, best_cut, best_threshold, best_route, floor, n_features
 
 
-@kernel
+@inner
 def _fill_empty_branches(feature, left, right, route, counts, branches):  # type: ignore[no-untyped-def]
     """Categories absent from a node's training rows go where most of its rows went."""
     for node in range(len(feature)):
         if feature[node] == LEAF or route[node] != BY_CATEGORY:
             continue
         largest = -1
-        most = -1
+        most = 0
         for slot in range(left[node], left[node] + right[node] + 1):
-            child = branches[slot]
             size = 0
-            for c in range(counts.shape[1] if child >= 0 else 0):
-                size += counts[child, c]
-            if size > most and child >= 0:
-                largest = child
+            if branches[slot] >= 0:
+                for c in range(counts.shape[1]):
+                    size += counts[branches[slot], c]
+            if size > most:
+                largest = branches[slot]
                 most = size
         for slot in range(left[node], left[node] + right[node] + 1):
             if branches[slot] < 0:

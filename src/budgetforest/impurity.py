@@ -17,7 +17,7 @@ import numpy as np
 
 from budgetforest.arrays import Anything, Floats
 from budgetforest.errors import InvalidParameter
-from budgetforest.jit import counts_callback, kernel
+from budgetforest.jit import counts_callback, inner, kernel
 
 
 class Kind(IntEnum):
@@ -149,6 +149,11 @@ def is_admissible(impurity: Impurity) -> bool:
     return impurity.kind in (PAIRS, POWERS, POLYNOMIAL)
 
 
+def is_symmetric(impurity: Impurity) -> bool:
+    """Whether classes without rows can be left out of the counts."""
+    return impurity.kind in (PAIRS, POWERS, ENTROPY, GINI)
+
+
 def _plain(kind: int, params: Sequence[float]) -> Impurity:
     return Impurity(kind, np.array(params, np.float64), counts_callback(None))
 
@@ -182,7 +187,7 @@ def _callback(function: Callable[..., float], n_classes: int) -> Any:
     name = getattr(function, "__name__", repr(function))
     try:
         callback = counts_callback(function)
-        value = evaluate(Impurity(CUSTOM, np.zeros(1), callback), np.ones(n_classes))
+        value = value_of(Impurity(CUSTOM, np.zeros(1), callback), np.ones(n_classes))
     except Exception as error:
         raise InvalidParameter(
             f"impurity function {name!r} does not compile with numba: {error}"
@@ -193,6 +198,12 @@ def _callback(function: Callable[..., float], n_classes: int) -> Any:
 
 
 @kernel
+def value_of(impurity, n):  # type: ignore[no-untyped-def]
+    """F of class counts ``n``, for callers in Python."""
+    return evaluate(impurity, n)
+
+
+@inner
 def evaluate(impurity, n):  # type: ignore[no-untyped-def]
     """F of class counts ``n``, (k) doubles."""
     kind = impurity.kind
@@ -211,11 +222,17 @@ def evaluate(impurity, n):  # type: ignore[no-untyped-def]
     return impurity.custom(n.ctypes, n.shape[0])
 
 
-@kernel
+@inner
 def pairs(n, alpha, offset):  # type: ignore[no-untyped-def]
     """Every operation is monotone in the counts, so rounding keeps the sum monotone too."""
-    spare = alpha * alpha * offset
     total = 0.0
+    if alpha == 0.0:
+        before = 0.0
+        for i in range(len(n)):
+            total += before * n[i]
+            before += n[i]
+        return total
+    spare = alpha * alpha * offset
     for i in range(len(n) - 1):
         if n[i] <= alpha:
             continue
@@ -227,7 +244,7 @@ def pairs(n, alpha, offset):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@inner
 def powers(n, l):  # type: ignore[no-untyped-def]  # noqa: E741
     """sum_i n_i (S - n_i) (S^(l-2) + S^(l-3) n_i + ... + n_i^(l-2)): the same number, monotone terms."""
     size = 0.0
@@ -244,7 +261,7 @@ def powers(n, l):  # type: ignore[no-untyped-def]  # noqa: E741
     return total
 
 
-@kernel
+@inner
 def polynomial(n, params):  # type: ignore[no-untyped-def]
     k = len(n)
     total = 0.0
@@ -257,7 +274,7 @@ def polynomial(n, params):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@inner
 def entropy(n):  # type: ignore[no-untyped-def]
     size = 0.0
     for i in range(len(n)):
@@ -270,7 +287,7 @@ def entropy(n):  # type: ignore[no-untyped-def]
     return -total
 
 
-@kernel
+@inner
 def gini(n):  # type: ignore[no-untyped-def]
     size = 0.0
     for i in range(len(n)):

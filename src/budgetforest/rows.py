@@ -10,85 +10,99 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from budgetforest.arrays import Counts, Ids
-from budgetforest.jit import kernel
+from budgetforest.arrays import Ids
+from budgetforest.jit import inner, kernel
 
-SORTED_BELOW = 24
-"""Nodes with fewer rows than 1/24 of the codes sort their rows instead of visiting every code."""
+SORTED_BELOW = 64
+"""Nodes with fewer rows than 1/64 of the codes sort their rows instead of visiting every code."""
 
 
 class Profile(NamedTuple):
-    """Room for the profile of one feature in one node, used again for the next."""
+    """Room for the profile of one feature in one node, used again for the next.
+
+    Class counts stand in the first k columns, k the number of classes that the node has.
+    """
 
     code: Ids
     """Codes present, ascending."""
-    upto: Counts
+    upto: NDArray[np.int32]
     """(codes, k) class counts of the rows up to each code."""
-    missing: Counts
+    missing: NDArray[np.int32]
     """(k) class counts of the rows without a value."""
-    tally: Counts
-    """(codes + 1, k) class counts by code; all zero between uses."""
-    row: Ids
+    tally: NDArray[np.int32]
+    """(codes, k) class counts by code; all zero between uses."""
+    touched: NDArray[np.uint8]
+    """Which codes have rows; all zero between uses."""
+    eights: NDArray[np.uint64]
+    """The same memory, eight codes at a time: most codes of a small node are skipped in a glance."""
+    order: Ids
     """Room for sorting rows by code."""
 
 
 @kernel
 def room_for(n_codes, n_classes, n_rows):  # type: ignore[no-untyped-def]
     """Buffers for features of at most ``n_codes`` codes in nodes of at most ``n_rows`` rows."""
+    touched = np.zeros(8 * (n_codes // 8 + 1), np.uint8)
     return Profile(
         np.empty(n_codes + 1, np.int32),
-        np.empty((n_codes + 1, n_classes), np.int64),
-        np.zeros(n_classes, np.int64),
-        np.zeros((n_codes + 1, n_classes), np.int64),
+        np.empty((n_codes + 1, n_classes), np.int32),
+        np.zeros(n_classes, np.int32),
+        np.zeros((n_codes + 1, n_classes), np.int32),
+        touched,
+        touched.view(np.uint64),
         np.empty(n_rows, np.int32),
     )
 
 
-@kernel
-def tally_rows(codes, rows, label, weight, tally):  # type: ignore[no-untyped-def]
+@inner
+def tally_rows(codes, rows, label, weight, tally, touched):  # type: ignore[no-untyped-def]
     """Add the class counts of ``rows`` by code: ``tally[code, class]``. Blocks add up."""
     for i in range(len(rows)):
-        tally[codes[rows[i]], label[i]] += weight[i]
+        code = codes[rows[i]]
+        tally[code, label[i]] += weight[i]
+        touched[code] = 1
 
 
-@kernel
-def fill_profile(codes, n_codes, rows, label, weight, profile):  # type: ignore[no-untyped-def]
+@inner
+def fill_profile(codes, n_codes, rows, label, weight, k, profile):  # type: ignore[no-untyped-def]
     """The profile of one feature; returns how many codes are present."""
     if len(rows) * SORTED_BELOW < n_codes:
-        return _by_sorting(codes, n_codes, rows, label, weight, profile)
-    tally_rows(codes, rows, label, weight, profile.tally)
-    return take_profile(n_codes, profile)
+        return _by_sorting(codes, n_codes, rows, label, weight, k, profile)
+    tally_rows(codes, rows, label, weight, profile.tally, profile.touched)
+    return take_profile(n_codes, k, profile)
 
 
-@kernel
-def take_profile(n_codes, profile):  # type: ignore[no-untyped-def]
+@inner
+def take_profile(n_codes, k, profile):  # type: ignore[no-untyped-def]
     """Turn the tally into a profile, leaving the tally empty."""
     tally = profile.tally
-    k = tally.shape[1]
+    upto = profile.upto
     size = 0
-    for code in range(n_codes):
-        any_row = False
-        for c in range(k):
-            any_row |= tally[code, c] != 0
-        if any_row:
-            for c in range(k):
-                before = profile.upto[size - 1, c] if size > 0 else 0
-                profile.upto[size, c] = before + tally[code, c]
-                tally[code, c] = 0
-            profile.code[size] = code
-            size += 1
     for c in range(k):
         profile.missing[c] = tally[n_codes, c]
         tally[n_codes, c] = 0
+    profile.touched[n_codes] = 0
+    for eight in range(n_codes // 8 + 1):
+        if profile.eights[eight] == 0:
+            continue
+        for code in range(8 * eight, min(8 * eight + 8, n_codes)):
+            if profile.touched[code] == 0:
+                continue
+            profile.touched[code] = 0
+            for c in range(k):
+                upto[size, c] = tally[code, c] + (upto[size - 1, c] if size > 0 else 0)
+                tally[code, c] = 0
+            profile.code[size] = code
+            size += 1
     return size
 
 
-@kernel
-def _by_sorting(codes, n_codes, rows, label, weight, profile):  # type: ignore[no-untyped-def]
+@inner
+def _by_sorting(codes, n_codes, rows, label, weight, k, profile):  # type: ignore[no-untyped-def]
     """The same for few rows among many codes: sort them (shell sort), then run along."""
-    k = profile.upto.shape[1]
-    order = profile.row
+    order = profile.order
     n = len(rows)
     for i in range(n):
         order[i] = i
@@ -123,7 +137,7 @@ def _by_sorting(codes, n_codes, rows, label, weight, profile):  # type: ignore[n
     return size
 
 
-@kernel
+@inner
 def partition(codes, rows, cut, missing_left, n_codes, buffer):  # type: ignore[no-untyped-def]
     """Reorder ``rows`` in place, stably: codes up to ``cut`` first. Returns how many those are.
 
@@ -146,7 +160,7 @@ def partition(codes, rows, cut, missing_left, n_codes, buffer):  # type: ignore[
     return kept
 
 
-@kernel
+@inner
 def partition_by_code(codes, rows, n_codes, begin, buffer):  # type: ignore[no-untyped-def]
     """Reorder ``rows`` in place, stably, by code; ``begin[c]`` is where code c starts.
 

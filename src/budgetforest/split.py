@@ -16,7 +16,7 @@ import numpy as np
 from budgetforest.arrays import Counts, Floats
 from budgetforest.draws import mix, uniform
 from budgetforest.impurity import Impurity, evaluate
-from budgetforest.jit import kernel
+from budgetforest.jit import inner
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT
 
 LEAST_DROP = 1e-7
@@ -46,12 +46,14 @@ class Measure(NamedTuple):
     """Mean impurity over the children's rows (expected splits) instead of the worst (minimax)."""
     bisect: bool
     """Whether F is monotone, so that the best minimax threshold can be found by bisection."""
+    symmetric: bool
+    """Whether classes without rows can be left out of the counts."""
     unit: float
     """Weight of one count."""
 
 
 class Node(NamedTuple):
-    """What is known of the node being split; ``left`` and ``right`` (k) are room for counts."""
+    """What is known of the node being split; ``left`` and ``right`` are room for counts."""
 
     total: Counts
     impurity: float
@@ -61,7 +63,7 @@ class Node(NamedTuple):
     right: Floats
 
 
-@kernel
+@inner
 def sides(profile, at, missing_left, node, measure):  # type: ignore[no-untyped-def]
     """F of the rows up to position ``at``, F of the rest, and the number of rows on the left."""
     size = 0
@@ -75,7 +77,7 @@ def sides(profile, at, missing_left, node, measure):  # type: ignore[no-untyped-
     return evaluate(measure.impurity, node.left), evaluate(measure.impurity, node.right), size
 
 
-@kernel
+@inner
 def by_scan(cuts, n_cuts, profile, missing_left, node, measure):  # type: ignore[no-untyped-def]
     """The least impurity that one of the cuts leaves, and the first cut that does."""
     n = 0
@@ -92,7 +94,7 @@ def by_scan(cuts, n_cuts, profile, missing_left, node, measure):  # type: ignore
     return least, best
 
 
-@kernel
+@inner
 def by_bisection(cuts, n_cuts, profile, missing_left, node, measure):  # type: ignore[no-untyped-def]
     """The same for monotone F under minimax, in O(log) evaluations.
 
@@ -113,7 +115,7 @@ def by_bisection(cuts, n_cuts, profile, missing_left, node, measure):  # type: i
     return (after, low) if low < n_cuts else (np.inf, -1)
 
 
-@kernel
+@inner
 def _first(crossing, limit, cuts, n_cuts, profile, missing_left, node, measure):  # type: ignore[no-untyped-def]
     """The first cut with F(left) >= F(right), or else with F(right) <= limit; ``n_cuts`` if none.
 
@@ -135,7 +137,7 @@ def _first(crossing, limit, cuts, n_cuts, profile, missing_left, node, measure):
     return low, after, before
 
 
-@kernel
+@inner
 def stumps_for(n_rows):  # type: ignore[no-untyped-def]
     """How many random stumps the paper tries on a feature."""
     if n_rows > 2000:
@@ -143,7 +145,7 @@ def stumps_for(n_rows):  # type: ignore[no-untyped-def]
     return 40 if n_rows > 500 else 20
 
 
-@kernel
+@inner
 def draw_stumps(profile, size, points, key, n_rows, thresholds):  # type: ignore[no-untyped-def]
     """The paper's random thresholds, uniform between the node's extremes, in ascending order."""
     n = stumps_for(n_rows)
@@ -159,22 +161,14 @@ def draw_stumps(profile, size, points, key, n_rows, thresholds):  # type: ignore
     return n
 
 
-@kernel
+@inner
 def list_cuts(profile, size, splitter, points, key, n_rows, cuts, thresholds):  # type: ignore[no-untyped-def]
-    """Cuts of one feature by ascending threshold: ``cuts`` holds the last position on the left.
+    """How many cuts a feature has, by ascending threshold; ``cuts[i]`` is the last position left.
 
-    Edges of bins, midpoints of neighbouring values, or random thresholds.
+    Every position but the last is a cut (``cuts`` holds 0, 1, 2, ...), or the random thresholds are.
     """
-    if splitter != RANDOM:
-        for at in range(size - 1):
-            cuts[at] = at
-            low = points[profile.code[at]]
-            if splitter == EXACT:
-                low = middle_of(low, points[profile.code[at + 1]])
-            thresholds[at] = low
+    if splitter != RANDOM or size < 2:
         return max(size - 1, 0)
-    if size < 2:
-        return 0
     n = draw_stumps(profile, size, points, key, n_rows, thresholds)
     at = 0
     for cut in range(n):
@@ -184,7 +178,18 @@ def list_cuts(profile, size, splitter, points, key, n_rows, cuts, thresholds):  
     return n
 
 
-@kernel
+@inner
+def threshold_of(cut, profile, size, splitter, points, cuts, thresholds):  # type: ignore[no-untyped-def]
+    """Edge of a bin, midpoint of neighbouring values, or random; +inf after the last value."""
+    if cuts[cut] == size - 1:
+        return np.inf
+    if splitter == RANDOM:
+        return thresholds[cut]
+    low = points[profile.code[cut]]
+    return low if splitter == BINNED else middle_of(low, points[profile.code[cut + 1]])
+
+
+@inner
 def middle_of(low, high):  # type: ignore[no-untyped-def]
     """The threshold between neighbouring values, never as large as ``high``."""
     middle = (low + high) / 2
@@ -193,7 +198,7 @@ def middle_of(low, high):  # type: ignore[no-untyped-def]
     return middle if middle < high else low
 
 
-@kernel
+@inner
 def search_numeric(profile, size, splitter, points, key, node, measure, cuts, thresholds):  # type: ignore[no-untyped-def]
     """The best split of a numeric feature: (impurity left, last code on the left, threshold, route).
 
@@ -210,7 +215,6 @@ def search_numeric(profile, size, splitter, points, key, node, measure, cuts, th
     for missing_left in range(1, -1, -1) if missing > 0 else range(1):
         if missing > 0 and missing_left == 0 and size > 0:
             cuts[n_cuts] = size - 1
-            thresholds[n_cuts] = np.inf
             n_cuts += 1
         if measure.bisect:
             left, cut = by_bisection(cuts, n_cuts, profile, missing_left == 1, node, measure)
@@ -229,10 +233,11 @@ def search_numeric(profile, size, splitter, points, key, node, measure, cuts, th
             present += node.total[c]
             below += profile.upto[cuts[best], c]
         route = MISSING_LEFT if 2 * below >= present else MISSING_RIGHT
-    return least, profile.code[cuts[best]], thresholds[best], route
+    threshold = threshold_of(best, profile, size, splitter, points, cuts, thresholds)
+    return least, profile.code[cuts[best]], threshold, route
 
 
-@kernel
+@inner
 def search_nominal(profile, size, node, measure):  # type: ignore[no-untyped-def]
     """One child per category present, and one for missing values: the impurity left."""
     n_children = 0
@@ -261,7 +266,7 @@ def search_nominal(profile, size, node, measure):  # type: ignore[no-untyped-def
     return total / n if measure.expected else worst
 
 
-@kernel
+@inner
 def search(profile, size, nominal, splitter, points, key, node, measure, cuts, thresholds):  # type: ignore[no-untyped-def]
     """The best split of one feature: (drop of impurity, last code on the left, threshold, route)."""
     if nominal:
@@ -273,13 +278,15 @@ def search(profile, size, nominal, splitter, points, key, node, measure, cuts, t
     return node.impurity - left, code, threshold, route
 
 
-@kernel
-def is_better(cost, drop, best_cost, best_drop):  # type: ignore[no-untyped-def]
-    """Whether a feature has less risk than the best so far, a lower column (``best_drop`` 0: none)."""
+@inner
+def is_better(j, cost, drop, best, best_cost, best_drop):  # type: ignore[no-untyped-def]
+    """Whether feature ``j`` has less risk than feature ``best`` (-1: none yet)."""
     if drop <= LEAST_DROP:
         return False
-    if best_drop == 0.0:
+    if best < 0:
         return True
-    if cost == 0.0 or best_cost == 0.0:
-        return cost == 0.0 and (best_cost > 0.0 or drop > best_drop)
-    return cost / drop < best_cost / best_drop
+    if cost == 0.0 and best_cost == 0.0:
+        return drop > best_drop or (drop == best_drop and j < best)
+    risk = cost / drop
+    least = best_cost / best_drop
+    return risk < least or (risk == least and j < best)

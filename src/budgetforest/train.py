@@ -19,7 +19,7 @@ from budgetforest.costs import Costs
 from budgetforest.draws import in_order
 from budgetforest.forest import Meter, Voting
 from budgetforest.grow import Plan, Sample, stream_of_trees
-from budgetforest.impurity import compiled, is_admissible
+from budgetforest.impurity import compiled, is_admissible, is_symmetric
 from budgetforest.split import Measure, Splitter
 from budgetforest.table import Schema
 from budgetforest.tree import Tree
@@ -146,6 +146,7 @@ def plan_of(alpha: float, settings: Settings) -> Plan:
         impurity,
         settings.expected,
         is_admissible(impurity) and not settings.expected,
+        is_symmetric(impurity),
         1.0 if settings.bootstrap else settings.unit,
     )
     costs = settings.costs

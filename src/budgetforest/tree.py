@@ -13,7 +13,7 @@ import numpy as np
 
 from budgetforest.arrays import LEAF, Counts, Floats, Ids
 from budgetforest.costs import Costs
-from budgetforest.jit import kernel
+from budgetforest.jit import inner, kernel
 
 MISSING_RIGHT, MISSING_LEFT, BY_CATEGORY = 0, 1, 2
 
@@ -41,8 +41,7 @@ class Tree(NamedTuple):
     """Children of the nominal nodes, one after the other."""
 
 
-@kernel
-def child_of(tree, node, value):  # type: ignore[no-untyped-def]
+def next_node(tree, node, value):  # type: ignore[no-untyped-def]
     """The child that a value leads to."""
     route = tree.route[node]
     if route == BY_CATEGORY:
@@ -56,7 +55,10 @@ def child_of(tree, node, value):  # type: ignore[no-untyped-def]
     return tree.left[node] if value <= tree.threshold[node] else tree.right[node]
 
 
-@kernel
+child_of = inner(next_node)
+
+
+@inner
 def leaf_of(tree, node, row):  # type: ignore[no-untyped-def]
     """The leaf that a row reaches from ``node``."""
     while tree.feature[node] != LEAF:
