@@ -16,7 +16,7 @@ import numpy as np
 from budgetforest.arrays import LEAF, Counts, Flags, Floats, Ids, Matrix
 from budgetforest.costs import Costs
 from budgetforest.jit import kernel
-from budgetforest.tree import BY_CATEGORY, Tree, child_of, leaf_of, parents
+from budgetforest.tree import BY_CATEGORY, Tree, child_of, empty_tree, leaf_of, parents
 
 BLOCK = 4096
 """Rows evaluated at a time; results do not depend on it."""
@@ -74,7 +74,7 @@ def join(trees: Sequence[Tree], prior: Counts, costs: Costs, unit: float = 1.0) 
         _moved(tree, int(root), int(start))
         for tree, root, start in zip(trees, roots[:-1], starts[:-1], strict=True)
     ]
-    nodes = Tree(*map(np.concatenate, zip(*moved, strict=True))) if moved else _no_nodes(len(prior))
+    nodes = Tree(*map(np.concatenate, zip(*moved, strict=True))) if moved else empty_tree(0, len(prior))
     return Forest(nodes, roots, prior, costs, unit)
 
 
@@ -89,12 +89,6 @@ def _moved(tree: Tree, root: int, start: int) -> Tree:
         right=right.astype(np.int32),
         branches=(tree.branches + root).astype(np.int32),
     )
-
-
-def _no_nodes(n_classes: int) -> Tree:
-    ids, floats = np.empty(0, np.int32), np.empty(0)
-    counts = np.empty((0, n_classes), np.int64)
-    return Tree(ids, floats, ids, ids, np.empty(0, np.uint8), counts, floats, floats, ids)
 
 
 def open_ledger(n_rows: int, costs: Costs) -> Ledger:

@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, MAX_CODES, Codes, Counts, Floats, Ids
+from budgetforest.arrays import LEAF, MAX_CODES, Codes, Counts, Floats, Ids, Keys
 from budgetforest.binning import Columns
 from budgetforest.draws import draw_rows, mix, tree_key
 from budgetforest.impurity import evaluate
 from budgetforest.jit import inner, kernel
 from budgetforest.rows import Profile, fill_profile, partition, partition_by_code, room_for
 from budgetforest.split import LEAST_DROP, MOST_STUMPS, RANDOM, Measure, Node, is_better, search
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree
+from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree, empty_tree
 
 
 LEFT, RIGHT = -1, -2
@@ -54,6 +54,8 @@ class Room(NamedTuple):
     times: Ids
     """How often each of the node's rows counts."""
     buffer: Ids
+    begin: Counts
+    """Where the rows of each category begin."""
     total: Counts
     """Class counts of the node."""
     shares: Floats
@@ -65,7 +67,11 @@ class Room(NamedTuple):
     near: Codes
     """(m, ``NEAR_ROWS``) codes of a subtree's rows, side by side."""
     near_label: Ids
-    near_times: Ids
+    near_times: Counts
+    waiting: Counts
+    """(n, 5) nodes still to be decided: rows start to stop, parent, which child, features to try."""
+    keys: Keys
+    """(n) their keys."""
 
 
 class Sample(NamedTuple):
@@ -106,63 +112,63 @@ def grow_tree(sample: Sample, plan: Plan, seed: int, number: int) -> Tree:
         upto = np.concatenate([[0], np.cumsum(sample.weight[sample.order])])
         draw_rows(key, sample.draws, upto, sample.order, times)
     rows = np.flatnonzero(times).astype(np.int32)
-    return Tree(*greedy_tree(sample.columns, sample.label, times, rows, plan, key))
+    tree = empty_tree(2 * len(rows) + 1, plan.n_classes)
+    room = room_for_growth(sample.columns, plan, len(rows))
+    size, branches = greedy_tree(sample.columns, sample.label, times, rows, plan, key, tree, room)
+    return Tree(*(part[:size].copy() for part in tree[:-1]), branches)
+
+
+def room_for_growth(columns: Columns, plan: Plan, n_rows: int) -> Room:
+    """Memory for a tree on so many rows."""
+    m, k = len(plan.cost), plan.n_classes
+    n_codes = int(columns.n_codes.max())
+    return Room(
+        profile=room_for(n_codes, k, n_rows),
+        label=np.empty(n_rows, np.int32),
+        times=np.empty(n_rows, np.int32),
+        buffer=np.empty(max(n_rows, k, MAX_CODES + 2), np.int32),
+        begin=np.empty(MAX_CODES + 2, np.int64),
+        total=np.empty(k, np.int64),
+        shares=np.empty((3, k)),
+        cuts=np.arange(max(n_codes, MOST_STUMPS) + 1),
+        thresholds=np.empty(MOST_STUMPS),
+        features=np.arange(m),
+        near=np.empty((m, NEAR_ROWS), columns.codes.dtype),
+        near_label=np.empty(NEAR_ROWS, np.int32),
+        near_times=np.empty(NEAR_ROWS, np.int64),
+        waiting=np.empty((n_rows + 1, 5), np.int64),
+        keys=np.empty(n_rows + 1, np.uint64),
+    )
 
 
 @kernel
-def greedy_tree(columns, label, times, rows, plan, root_key):  # type: ignore[no-untyped-def]
-    """GREEDYTREE: split by the feature of least risk until no impurity is left, or none lowers it."""
+def greedy_tree(columns, label, times, rows, plan, root_key, tree, room):  # type: ignore[no-untyped-def]
+    """GREEDYTREE: split by the feature of least risk until no impurity is left, or none lowers it.
+
+    Fills ``tree``; returns its number of nodes and its branches.
+    """
     k = plan.n_classes
-    most = 2 * len(rows) + 1  # every leaf has a row, every inner node two children
-    feature = np.full(most, LEAF, np.int32)
-    threshold = np.full(most, np.nan)
-    left = np.full(most, -1, np.int32)
-    right = np.full(most, -1, np.int32)
-    route = np.zeros(most, np.uint8)
-    counts = np.zeros((most, k), np.int64)
-    impurity = np.zeros(most)
-    floor = np.full(most, np.inf)
-    branches = np.empty(16, np.int32)
+    branches = np.empty(0, np.int32)
     n_branches = 0
-
-    n_codes = 0
-    for j in range(len(columns.n_codes)):
-        n_codes = max(n_codes, columns.n_codes[j])
-    room = Room(
-        room_for(n_codes, k, len(rows)),
-        np.empty(len(rows), np.int32),
-        np.empty(len(rows), np.int32),
-        np.empty(max(len(rows), k), np.int32),
-        np.empty(k, np.int64),
-        np.empty((3, k)),
-        np.arange(max(n_codes, MOST_STUMPS) + 1),
-        np.empty(MOST_STUMPS),
-        np.arange(len(plan.cost)),
-        np.empty((len(plan.cost), NEAR_ROWS), columns.codes.dtype),
-        np.empty(NEAR_ROWS, np.int32),
-        np.empty(NEAR_ROWS, np.int32),
-    )
-    begin = np.empty(MAX_CODES + 2, np.int64)
-
-    # Nodes still to be decided: rows start to stop, the parent, which child, how many features.
-    frontier = np.empty((len(rows) + 1, 5), np.int64)
-    keys = np.empty(len(rows) + 1, np.uint64)
-    frontier[0] = (0, len(rows), -1, 0, len(plan.cost))
-    keys[0] = root_key
+    put(room, 0, 0, len(rows), -1, 0, len(plan.cost), root_key)
     waiting = 1
     near_until = 0  # how many nodes must wait for rows to be those brought near; 0: none are
     size = 0
     while waiting > 0:
         waiting -= 1
-        start, stop, parent, slot, n_features = frontier[waiting]
-        key = keys[waiting]
+        start = room.waiting[waiting, 0]
+        stop = room.waiting[waiting, 1]
+        parent = room.waiting[waiting, 2]
+        slot = room.waiting[waiting, 3]
+        n_features = room.waiting[waiting, 4]
+        key = room.keys[waiting]
         node = size
         size += 1
         if parent >= 0:
             if slot == LEFT:
-                left[parent] = node
+                tree.left[parent] = node
             elif slot == RIGHT:
-                right[parent] = node
+                tree.right[parent] = node
             else:
                 branches[slot] = node
         here = rows[start:stop]
@@ -172,77 +178,78 @@ def greedy_tree(columns, label, times, rows, plan, root_key):  # type: ignore[no
             near_until = waiting + 1
             bring_near(columns.codes, label, times, here, room, n_features)
         if near_until > 0:
-            k_here = gather(here, room.near_label, room.near_times, counts[node], plan, room)
+            classes = gather(here, room.near_label, room.near_times, tree.counts[node], plan, room)
             codes = room.near
         else:
-            k_here = gather(here, label, times, counts[node], plan, room)
+            classes = gather(here, label, times, tree.counts[node], plan, room)
             codes = columns.codes
         n = 0.0
         for c in range(k):
-            room.shares[0, c] = counts[node, c] * plan.measure.unit
+            room.shares[0, c] = tree.counts[node, c] * plan.measure.unit
             n += room.shares[0, c]
-        impurity[node] = evaluate(plan.measure.impurity, room.shares[0])
-        if impurity[node] <= 0.0:
+        tree.impurity[node] = evaluate(plan.measure.impurity, room.shares[0])
+        if tree.impurity[node] <= 0.0:
             continue
         known = Node(
-            room.total[:k_here],
-            impurity[node],
+            room.total[:classes],
+            tree.impurity[node],
             n,
             key,
-            room.shares[1, :k_here],
-            room.shares[2, :k_here],
+            room.shares[1, :classes],
+            room.shares[2, :classes],
         )
-        best, cut, cut_at, way, least, n_features = best_split(
+        best, cut, threshold, route, floor, n_features = best_split(
             columns, codes, here, plan, known, room, n_features
         )
-        floor[node] = least
         if best == LEAF:
             continue
-        feature[node] = best
-        threshold[node] = cut_at
-        route[node] = way
+        tree.feature[node] = best
+        tree.threshold[node] = threshold
+        tree.route[node] = route
+        tree.floor[node] = floor
         missing = columns.n_codes[best]
-        if way == BY_CATEGORY:
-            partition_by_code(codes[best], here, missing, begin, room.buffer)
+        if route == BY_CATEGORY:
+            partition_by_code(codes[best], here, missing, room.begin, room.buffer)
             if n_branches + missing + 1 > len(branches):
                 more = np.empty(2 * len(branches) + missing + 1, np.int32)
                 for branch in range(n_branches):
                     more[branch] = branches[branch]
                 branches = more
-            left[node] = n_branches
-            right[node] = missing
-            n_branches += missing + 1
+            tree.left[node] = n_branches
+            tree.right[node] = missing
             for code in range(missing, -1, -1):
-                at = left[node] + code
+                at = n_branches + code
                 branches[at] = -1
-                if begin[code + 1] > begin[code]:
-                    frontier[waiting] = (
-                        start + begin[code], start + begin[code + 1], node, at, n_features
-                    )
-                    keys[waiting] = mix(key, np.uint64(code))
+                first = start + room.begin[code]
+                last = start + room.begin[code + 1]
+                if last > first:
+                    child = mix(key, np.uint64(code))
+                    put(room, waiting, first, last, node, at, n_features, child)
                     waiting += 1
+            n_branches += missing + 1
         else:
             middle = start + partition(
-                codes[best], here, cut, way == MISSING_LEFT, missing, room.buffer
+                codes[best], here, cut, route == MISSING_LEFT, missing, room.buffer
             )
             # the left child comes last, so that it follows its parent
-            frontier[waiting] = (middle, stop, node, RIGHT, n_features)
-            keys[waiting] = mix(key, np.uint64(1))
-            frontier[waiting + 1] = (start, middle, node, LEFT, n_features)
-            keys[waiting + 1] = mix(key, np.uint64(0))
+            child = mix(key, np.uint64(1))
+            put(room, waiting, middle, stop, node, RIGHT, n_features, child)
+            child = mix(key, np.uint64(0))
+            put(room, waiting + 1, start, middle, node, LEFT, n_features, child)
             waiting += 2
-    _fill_empty_branches(feature[:size], left, right, route, counts, branches)
-    return (
-        feature[:size].copy(),
-        threshold[:size].copy(),
-        left[:size].copy(),
-        right[:size].copy(),
-        route[:size].copy(),
-        counts[:size].copy(),
-        impurity[:size].copy(),
-        floor[:size].copy(),
-        branches[:n_branches].copy(),
-    )
+    _fill_empty_branches(size, tree, branches)
+    return size, branches[:n_branches]
+
+
+@inner
+def put(room, at, start, stop, parent, slot, n_features, key):  # type: ignore[no-untyped-def]
+    """Let a node wait for its turn."""
+    room.waiting[at, 0] = start
+    room.waiting[at, 1] = stop
+    room.waiting[at, 2] = parent
+    room.waiting[at, 3] = slot
+    room.waiting[at, 4] = n_features
+    room.keys[at] = key
 
 
 @inner
@@ -333,21 +340,21 @@ def best_split(columns, codes, rows, plan, node, room, n_features):  # type: ign
 
 
 @inner
-def _fill_empty_branches(feature, left, right, route, counts, branches):  # type: ignore[no-untyped-def]
+def _fill_empty_branches(size, tree, branches):  # type: ignore[no-untyped-def]
     """Categories absent from a node's training rows go where most of its rows went."""
-    for node in range(len(feature)):
-        if feature[node] == LEAF or route[node] != BY_CATEGORY:
+    for node in range(size):
+        if tree.feature[node] == LEAF or tree.route[node] != BY_CATEGORY:
             continue
         largest = -1
         most = 0
-        for slot in range(left[node], left[node] + right[node] + 1):
-            size = 0
+        for slot in range(tree.left[node], tree.left[node] + tree.right[node] + 1):
+            rows = 0
             if branches[slot] >= 0:
-                for c in range(counts.shape[1]):
-                    size += counts[branches[slot], c]
-            if size > most:
+                for c in range(tree.counts.shape[1]):
+                    rows += tree.counts[branches[slot], c]
+            if rows > most:
                 largest = branches[slot]
-                most = size
-        for slot in range(left[node], left[node] + right[node] + 1):
+                most = rows
+        for slot in range(tree.left[node], tree.left[node] + tree.right[node] + 1):
             if branches[slot] < 0:
                 branches[slot] = largest

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetforest.arrays import Ids
-from budgetforest.jit import inner, kernel
+from budgetforest.jit import inner
 
 SORTED_BELOW = 64
 """Nodes with fewer rows than 1/64 of the codes sort their rows instead of visiting every code."""
@@ -41,8 +41,7 @@ class Profile(NamedTuple):
     """Room for sorting rows by code."""
 
 
-@kernel
-def room_for(n_codes, n_classes, n_rows):  # type: ignore[no-untyped-def]
+def room_for(n_codes: int, n_classes: int, n_rows: int) -> Profile:
     """Buffers for features of at most ``n_codes`` codes in nodes of at most ``n_rows`` rows."""
     touched = np.zeros(8 * (n_codes // 8 + 1), np.uint8)
     return Profile(

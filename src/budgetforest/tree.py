@@ -41,6 +41,21 @@ class Tree(NamedTuple):
     """Children of the nominal nodes, one after the other."""
 
 
+def empty_tree(n_nodes: int, n_classes: int) -> Tree:
+    """Room for so many nodes, all of them leaves without rows."""
+    return Tree(
+        feature=np.full(n_nodes, LEAF, np.int32),
+        threshold=np.full(n_nodes, np.nan),
+        left=np.full(n_nodes, -1, np.int32),
+        right=np.full(n_nodes, -1, np.int32),
+        route=np.zeros(n_nodes, np.uint8),
+        counts=np.zeros((n_nodes, n_classes), np.int64),
+        impurity=np.zeros(n_nodes),
+        floor=np.full(n_nodes, np.inf),
+        branches=np.empty(0, np.int32),
+    )
+
+
 def next_node(tree, node, value):  # type: ignore[no-untyped-def]
     """The child that a value leads to."""
     route = tree.route[node]
