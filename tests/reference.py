@@ -7,6 +7,7 @@ of numbers, None is missing. A tree is a nested tuple: ("leaf", counts) or
 """
 
 import math
+from itertools import pairwise
 
 EPSILON = 1e-7
 
@@ -23,8 +24,8 @@ def pairs(alpha, offset=True):
     return impurity
 
 
-def powers(l):
-    return lambda n: float(sum(n) ** l - sum(x**l for x in n))
+def powers(power):
+    return lambda n: float(sum(n) ** power - sum(x**power for x in n))
 
 
 def entropy(n):
@@ -52,7 +53,7 @@ def middle(low, high):
 
 def thresholds(values):
     ascending = sorted(set(values))
-    return [middle(a, b) for a, b in zip(ascending, ascending[1:], strict=False)]
+    return [middle(a, b) for a, b in pairwise(ascending)]
 
 
 def best_threshold(column, labels, n_classes, judge, impurity):
@@ -82,8 +83,7 @@ def by_category(column, labels, n_classes, judge, impurity):
     if len(kinds) < 2:
         return math.inf
     children = [
-        count([y for x, y in zip(column, labels, strict=True) if x == kind], n_classes)
-        for kind in kinds
+        count([y for x, y in zip(column, labels, strict=True) if x == kind], n_classes) for kind in kinds
     ]
     return judge(children, impurity)
 
@@ -98,7 +98,11 @@ def greedy_tree(rows, labels, n_classes, costs, impurity, judge=minimax, nominal
     for t, cost in enumerate(costs):
         column = [row[t] for row in rows]
         if t in nominal:
-            left, cut, side = by_category(column, labels, n_classes, judge, impurity), None, "category"
+            left, cut, side = (
+                by_category(column, labels, n_classes, judge, impurity),
+                None,
+                "category",
+            )
         else:
             left, cut, side = best_threshold(column, labels, n_classes, judge, impurity)
         drop = whole - left
@@ -119,7 +123,13 @@ def greedy_tree(rows, labels, n_classes, costs, impurity, judge=minimax, nominal
         parts = [[i for i, g in enumerate(goes) if g == way] for way in (True, False)]
     children = [
         greedy_tree(
-            [rows[i] for i in part], [labels[i] for i in part], n_classes, costs, impurity, judge, nominal
+            [rows[i] for i in part],
+            [labels[i] for i in part],
+            n_classes,
+            costs,
+            impurity,
+            judge,
+            nominal,
         )
         for part in parts
     ]

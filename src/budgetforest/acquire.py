@@ -42,9 +42,7 @@ class Decision(NamedTuple):
     """Columns in the order they were acquired."""
 
 
-def acquire(
-    forest: Forest, known: Mapping[int, float] | None = None
-) -> Generator[Need, float, Decision]:
+def acquire(forest: Forest, known: Mapping[int, float] | None = None) -> Generator[Need, float, Decision]:
     """Decide one row by majority vote, asking for values as its trees meet them.
 
     ``known`` values are free. NaN is a value: acquired, paid for, and missing.

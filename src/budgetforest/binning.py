@@ -8,7 +8,7 @@ numbers, so that a grown tree holds thresholds on raw values. A missing value ha
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,7 +67,7 @@ def to_columns(
     points = list(pool.map(points_of, range(len(cells))))
     sizes = np.array([len(p) for p in points])
     n_codes = np.where(nominal | ranked, sizes, sizes + 1).astype(np.int32)
-    codes = np.empty((len(cells), len(weights)), _code_type(int(n_codes.max())))
+    codes: Codes = np.empty((len(cells), len(weights)), _code_type(int(n_codes.max())))
 
     def encode_column(j: int) -> None:
         steps = points[j][:-1] if nominal[j] or ranked else points[j]
@@ -115,7 +115,7 @@ def midpoints(low: Floats, high: Floats) -> Floats:
 
 
 @kernel
-def encode(column, steps, missing, codes):  # type: ignore[no-untyped-def]
+def encode(column: Floats, steps: Floats, missing: int, codes: Codes) -> None:
     """``codes[i]`` = how many steps lie below ``column[i]``."""
     for i in range(len(column)):
         x = column[i]
@@ -141,7 +141,7 @@ def _doubles(column: Matrix) -> Floats:
     return doubles
 
 
-def _code_type(n_codes: int) -> type[np.uint8] | type[np.uint16] | type[np.uint32]:
+def _code_type(n_codes: int) -> Any:
     """The narrowest code that leaves room for 'missing'."""
     if n_codes < 256:
         return np.uint8

@@ -30,7 +30,7 @@ from budgetforest import impurity as impurities
 from budgetforest import settings as check
 from budgetforest.arrays import Anything, Flags, Floats, Ids, Matrix
 from budgetforest.binning import hash_rows
-from budgetforest.budget import Offer, Point, best_at, path_of, without_idle_trees
+from budgetforest.budget import Point, best_at, path_of, without_idle_trees
 from budgetforest.certificate import Certificate, certify
 from budgetforest.costs import read_costs
 from budgetforest.errors import BudgetTooSmall, InvalidData, InvalidParameter, UnusualData
@@ -136,7 +136,12 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.verbose = verbose
 
     def fit(
-        self, X: Anything, y: Anything, *, validation: Anything = None, sample_weight: Anything = None
+        self,
+        X: Anything,
+        y: Anything,
+        *,
+        validation: Anything = None,
+        sample_weight: Anything = None,
     ) -> Self:
         """Grow the forest. ``validation=(X, y)`` gives the rows that measure cost and choose alpha.
 
@@ -153,6 +158,7 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         with self._threads() as (pool, n_jobs), progress(self.verbose, settings.max_trees) as tell:
             offers = list(grow_offers(rows, validation, settings, pool, n_jobs, tell))
         self._settings_ = settings
+        self.costs_ = settings.costs
         self._prior = np.bincount(rows.label, rows.weight, settings.n_classes).astype(np.int64)
         self._offers = without_idle_trees(offers) if validation is not None else offers
         self.path_ = path_of(offers) if validation is not None else [offers[0].points[-1]]
@@ -180,9 +186,8 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _take(self, budget: float) -> None:
         """Put the best forest within a budget to use."""
         settings = self._settings_
-        if math.isinf(budget) and len(self._offers) == 1:
-            best = self._offers[0].points[-1]
-        else:
+        best: Point | None = self._offers[0].points[-1] if len(self.path_) == 1 else None
+        if best is None or not math.isnan(best.cost):
             best = best_at(self._offers, budget)
         trees = []
         if best is None:
@@ -197,9 +202,7 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         else:
             trees = next(o.trees for o in self._offers if o.alpha == best.alpha)[: best.trees]
         self.alpha_ = best.alpha if best else math.nan
-        self.forest_ = join(
-            trees, self._prior, settings.costs, 1.0 if settings.bootstrap else settings.unit
-        )
+        self.forest_ = join(trees, self._prior, settings.costs, 1.0 if settings.bootstrap else settings.unit)
         self.n_trees_ = len(trees)
 
     # Input -----------------------------------------------------------------------------------
@@ -250,8 +253,8 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         units, unit = in_units(weight[used])
         if len(used) < len(y):
             X = X[used]
-        label = label.astype(np.int32)
-        return Rows(X, label, np.maximum(units, 1), hash_rows(X, label, self._schema)), unit
+        codes: Ids = label.astype(np.int32)
+        return Rows(X, codes, np.maximum(units, 1), hash_rows(X, codes, self._schema)), unit
 
     def _settings(self, unit: float) -> Settings:
         chosen = impurities.choose(self.impurity)
@@ -316,7 +319,7 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             )
 
     def _warn_of_constants(self, rows: Rows) -> None:
-        same = (rows.X == rows.X[:1]).all(axis=0) | np.isnan(rows.X).all(axis=0)
+        same = (rows.X[:1] == rows.X).all(axis=0) | np.isnan(rows.X).all(axis=0)
         constant = [name for name, flag in zip(self._schema.names, same, strict=True) if flag]
         if constant:
             warnings.warn(
@@ -348,7 +351,8 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def predict_proba(self, X: Anything) -> Floats:
         """(rows, classes): shares of the votes, mean frequencies or shares of counts, by ``voting``."""
         total = self._scores(X)
-        return total / total.sum(axis=1, keepdims=True)
+        share: Floats = total / total.sum(axis=1, keepdims=True)
+        return share
 
     def acquisition_cost(self, X: Anything) -> Floats:
         """What each row pays: every feature it meets in any tree, once."""
@@ -380,8 +384,7 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         chosen = impurities.compiled(settings.impurity, settings.n_classes)
         proven = impurities.is_admissible(chosen) and not settings.expected
         return [
-            certify(tree_of(self.forest_, t), settings.costs, admissible=proven)
-            for t in range(self.n_trees_)
+            certify(tree_of(self.forest_, t), settings.costs, admissible=proven) for t in range(self.n_trees_)
         ]
 
     def trees_to_dataframe(self) -> Any:

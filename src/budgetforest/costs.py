@@ -165,9 +165,7 @@ def _assemble(prices: Sequence[_Price], names: Sequence[str]) -> Costs:
     for number, ((label, _), features) in enumerate(members.items()):
         group[features] = number
         discount[features] = _discounts(label, features, prices, names)
-    return Costs(
-        np.array([p.cost for p in prices]), discount, group, tuple(label for label, _ in members)
-    )
+    return Costs(np.array([p.cost for p in prices]), discount, group, tuple(label for label, _ in members))
 
 
 def _discounts(

@@ -10,7 +10,7 @@ import hashlib
 
 import numpy as np
 
-from budgetforest.arrays import Ids, Keys
+from budgetforest.arrays import Counts, Ids, Keys
 from budgetforest.jit import inner, kernel
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -36,7 +36,7 @@ def uniform(key: np.uint64) -> float:
 
 
 @kernel
-def draw_rows(key, total, cumulative, order, times):  # type: ignore[no-untyped-def]
+def draw_rows(key: np.uint64, total: int, cumulative: Counts, order: Ids, times: Counts) -> None:
     """Bootstrap: ``total`` draws with replacement, row i in proportion to its weight.
 
     ``cumulative`` (n + 1) sums the weights of the rows in ``order``; ``times`` (n) counts each row.
@@ -62,7 +62,7 @@ def draw_rows(key, total, cumulative, order, times):  # type: ignore[no-untyped-
 
 
 @kernel
-def add_column(hashes, column, key):  # type: ignore[no-untyped-def]
+def add_column(hashes: Keys, column: Keys, key: np.uint64) -> None:
     """Add a column (its doubles seen as integers) to the hash of each row."""
     for i in range(len(hashes)):
         hashes[i] += mix(key, column[i])

@@ -1,15 +1,15 @@
 """What can go wrong, on one screen.
 
-    BudgetForestError
-    ├── InvalidInput            (also a ValueError)
-    │   ├── InvalidCosts        a price list that cannot be used
-    │   ├── InvalidData         rows, labels or weights that cannot be used
-    │   └── InvalidParameter    a parameter outside its rule
-    └── MissingExtra            (also an ImportError) an optional package is absent
+BudgetForestError
+├── InvalidInput            (also a ValueError)
+│   ├── InvalidCosts        a price list that cannot be used
+│   ├── InvalidData         rows, labels or weights that cannot be used
+│   └── InvalidParameter    a parameter outside its rule
+└── MissingExtra            (also an ImportError) an optional package is absent
 
-    BudgetForestWarning         (a UserWarning)
-    ├── BudgetTooSmall          no useful tree fits the budget
-    └── UnusualData             constant features, classes absent from validation, idle parameters
+BudgetForestWarning         (a UserWarning)
+├── BudgetTooSmall          no useful tree fits the budget
+└── UnusualData             constant features, classes absent from validation, idle parameters
 """
 
 from __future__ import annotations

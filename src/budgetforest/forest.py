@@ -6,7 +6,7 @@ A row pays for each feature it meets in any tree, once for the whole forest, in 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from enum import IntEnum
 from typing import NamedTuple
@@ -107,7 +107,7 @@ def scores(forest: Forest, X: Matrix, voting: Voting, pool: Executor | None = No
         return total + forest.prior
 
     def block(start: int) -> None:
-        part = np.require(X[start : start + BLOCK], requirements="CW")
+        part = np.require(X[start : start + BLOCK], requirements=["C", "W"])
         leaves = np.empty((forest.n_trees, len(part)), np.int32)
         leaves_of(forest.nodes, forest.roots, part, leaves)
         add_scores(forest.nodes.counts, leaves, int(voting), total[start : start + BLOCK])
@@ -121,8 +121,8 @@ def charge(forest: Forest, X: Matrix, pool: Executor | None = None) -> Ledger:
     ledger = open_ledger(len(X), forest.costs)
 
     def block(start: int) -> None:
-        part = np.require(X[start : start + BLOCK], requirements="CW")
-        rows = Ledger(*(a[start : start + BLOCK] for a in ledger))
+        part = np.require(X[start : start + BLOCK], requirements=["C", "W"])
+        rows = Ledger._make(part[start : start + BLOCK] for part in ledger)
         leaves = np.empty((forest.n_trees, len(part)), np.int32)
         charge_rows(forest.nodes, forest.roots, part, *forest.costs[:3], rows, leaves)
 
@@ -130,7 +130,7 @@ def charge(forest: Forest, X: Matrix, pool: Executor | None = None) -> Ledger:
     return ledger
 
 
-def _for_blocks(block, n_rows: int, pool: Executor | None) -> None:  # type: ignore[no-untyped-def]
+def _for_blocks(block: Callable[[int], None], n_rows: int, pool: Executor | None) -> None:
     starts = range(0, n_rows, BLOCK)
     list(pool.map(block, starts) if pool else map(block, starts))
 
@@ -139,7 +139,7 @@ class Meter:
     """Adds trees to a forest one by one and tells its mean cost and error on validation rows."""
 
     def __init__(self, X: Matrix, label: Ids, weight: Floats, costs: Costs, n_classes: int) -> None:
-        self.X = np.require(X, requirements="CW")
+        self.X = np.require(X, requirements=["C", "W"])
         self.label, self.costs = label, costs
         self.share = weight / math.fsum(weight)
         self.ledger = open_ledger(len(X), costs)
@@ -157,7 +157,7 @@ class Meter:
 
 
 @kernel
-def leaves_of(nodes, roots, X, leaves):  # type: ignore[no-untyped-def]
+def leaves_of(nodes: Tree, roots: Ids, X: Matrix, leaves: Ids) -> None:
     """``leaves[t, i]`` = the leaf of row i in tree t."""
     for t in range(len(roots) - 1):
         for i in range(len(X)):
@@ -165,7 +165,16 @@ def leaves_of(nodes, roots, X, leaves):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def charge_rows(nodes, roots, X, cost, discount, group, ledger, leaves):  # type: ignore[no-untyped-def]
+def charge_rows(
+    nodes: Tree,
+    roots: Ids,
+    X: Matrix,
+    cost: Floats,
+    discount: Floats,
+    group: Ids,
+    ledger: Ledger,
+    leaves: Ids,
+) -> None:
     """The same walk, paying for what was not acquired before."""
     for t in range(len(roots) - 1):
         for i in range(len(X)):
@@ -182,7 +191,7 @@ def charge_rows(nodes, roots, X, cost, discount, group, ledger, leaves):  # type
 
 
 @kernel
-def add_scores(counts, leaves, voting, scores):  # type: ignore[no-untyped-def]
+def add_scores(counts: Counts, leaves: Ids, voting: int, scores: Floats) -> None:
     """Add every tree's vote to the scores; class ties in a leaf go to the lowest class."""
     k = scores.shape[1]
     for t in range(leaves.shape[0]):
@@ -207,7 +216,8 @@ def add_scores(counts, leaves, voting, scores):  # type: ignore[no-untyped-def]
 def tree_of(forest: Forest, number: int) -> Tree:
     """One tree of a forest, its numbers its own again."""
     first, last = int(forest.roots[number]), int(forest.roots[number + 1])
-    nodes = Tree(*(part[first:last] for part in forest.nodes[:-1]), forest.nodes.branches)
+    parts = [part[first:last] for part in forest.nodes[:-1]]
+    nodes = Tree._make([*parts, forest.nodes.branches])
     inner, nominal = nodes.feature != LEAF, nodes.route == BY_CATEGORY
     starts = nodes.left[nominal]
     start = int(starts.min()) if len(starts) else 0
@@ -227,7 +237,7 @@ def importances(forest: Forest) -> Floats:
     parent = parents(nodes)
     inner, child = nodes.feature != LEAF, parent >= 0
     m = len(forest.costs.cost)
-    drop = np.bincount(nodes.feature[inner], mixed[inner], m)
+    drop: Floats = np.bincount(nodes.feature[inner], mixed[inner], m).astype(np.float64)
     drop -= np.bincount(nodes.feature[parent[child]], mixed[child], m)
     total = drop.sum()
     return drop / total if total > 0 else drop

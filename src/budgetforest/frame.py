@@ -44,8 +44,9 @@ def _columns(tree: Tree, forest: Forest, schema: Schema, classes: Any) -> dict[s
     np.maximum.at(worst, parent[1:], tree.impurity[1:])
     cost = np.append(forest.costs.cost, np.nan)[tree.feature]
     counts = tree.counts * forest.unit if forest.unit != 1 else tree.counts
-    way = np.select([~inner, ~numeric], ["", "category"], np.where(
-        tree.route == MISSING_LEFT, "left", "right"))
+    way = np.select(
+        [~inner, ~numeric], ["", "category"], np.where(tree.route == MISSING_LEFT, "left", "right")
+    )
     return {
         "node": np.arange(len(parent)),
         "parent": _or_none(parent, parent >= 0),
@@ -55,7 +56,7 @@ def _columns(tree: Tree, forest: Forest, schema: Schema, classes: Any) -> dict[s
         "threshold": tree.threshold,
         "left": _or_none(tree.left, numeric),
         "right": _or_none(tree.right, numeric),
-        "missing": np.where(way == "", None, way),
+        "missing": [str(w) or None for w in way],
         "category": _categories(tree, schema, parent),
         "cost": cost,
         "risk": np.where(inner, cost / np.maximum(tree.impurity - worst, 1e-300), np.nan),
@@ -76,9 +77,7 @@ def _categories(tree: Tree, schema: Schema, parent: Any) -> list[Any]:
     for node in np.flatnonzero(tree.route == BY_CATEGORY):
         names = [*(schema.categories[tree.feature[node]] or ()), "missing"]
         slots = tree.branches[tree.left[node] : tree.left[node] + len(names)]
-        seen = np.zeros(len(names), bool)
         for category, child in zip(names, slots, strict=True):
             if found[child] is None:
                 found[child] = category
-        del seen
     return found

@@ -7,7 +7,7 @@ delivered in order, so whoever stops the stream gets the same trees whatever the
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import Executor, Future
 from itertools import count
 from typing import NamedTuple
@@ -22,7 +22,6 @@ from budgetforest.jit import inner, kernel
 from budgetforest.rows import Profile, fill_profile, partition, partition_by_code, room_for
 from budgetforest.split import LEAST_DROP, MOST_STUMPS, RANDOM, Measure, Node, is_better, search
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree, empty_tree
-
 
 LEFT, RIGHT = -1, -2
 """Which child of its parent a waiting node is; from 0 up, a position in ``branches``."""
@@ -90,7 +89,7 @@ class Sample(NamedTuple):
 
 def stream_of_trees(
     sample: Sample, plan: Plan, seed: int, pool: Executor, ahead: int
-) -> Iterator[Tree]:
+) -> Generator[Tree, None, None]:
     """Trees 0, 1, 2, ... without end, ``ahead`` of them in the making."""
     waiting: deque[Future[Tree]] = deque()
     try:
@@ -115,7 +114,7 @@ def grow_tree(sample: Sample, plan: Plan, seed: int, number: int) -> Tree:
     tree = empty_tree(2 * len(rows) + 1, plan.n_classes)
     room = room_for_growth(sample.columns, plan, len(rows))
     size, branches = greedy_tree(sample.columns, sample.label, times, rows, plan, key, tree, room)
-    return Tree(*(part[:size].copy() for part in tree[:-1]), branches)
+    return Tree._make([*(part[:size].copy() for part in tree[:-1]), branches])
 
 
 def room_for_growth(columns: Columns, plan: Plan, n_rows: int) -> Room:
@@ -142,7 +141,16 @@ def room_for_growth(columns: Columns, plan: Plan, n_rows: int) -> Room:
 
 
 @kernel
-def greedy_tree(columns, label, times, rows, plan, root_key, tree, room):  # type: ignore[no-untyped-def]
+def greedy_tree(
+    columns: Columns,
+    label: Ids,
+    times: Counts,
+    rows: Ids,
+    plan: Plan,
+    root_key: np.uint64,
+    tree: Tree,
+    room: Room,
+) -> tuple[int, Ids]:
     """GREEDYTREE: split by the feature of least risk until no impurity is left, or none lowers it.
 
     Fills ``tree``; returns its number of nodes and its branches.
@@ -228,9 +236,7 @@ def greedy_tree(columns, label, times, rows, plan, root_key, tree, room):  # typ
                     waiting += 1
             n_branches += missing + 1
         else:
-            middle = start + partition(
-                codes[best], here, cut, route == MISSING_LEFT, missing, room.buffer
-            )
+            middle = start + partition(codes[best], here, cut, route == MISSING_LEFT, missing, room.buffer)
             # the left child comes last, so that it follows its parent
             child = mix(key, np.uint64(1))
             put(room, waiting, middle, stop, node, RIGHT, n_features, child)
@@ -242,7 +248,9 @@ def greedy_tree(columns, label, times, rows, plan, root_key, tree, room):  # typ
 
 
 @inner
-def put(room, at, start, stop, parent, slot, n_features, key):  # type: ignore[no-untyped-def]
+def put(
+    room: Room, at: int, start: int, stop: int, parent: int, slot: int, n_features: int, key: np.uint64
+) -> None:
     """Let a node wait for its turn."""
     room.waiting[at, 0] = start
     room.waiting[at, 1] = stop
@@ -253,7 +261,7 @@ def put(room, at, start, stop, parent, slot, n_features, key):  # type: ignore[n
 
 
 @inner
-def bring_near(codes, label, times, rows, room, n_features):  # type: ignore[no-untyped-def]
+def bring_near(codes: Codes, label: Ids, times: Counts, rows: Ids, room: Room, n_features: int) -> None:
     """Copy what a subtree needs of its rows side by side and number the rows 0, 1, 2, ..."""
     for at in range(n_features):
         j = room.features[at]
@@ -266,7 +274,7 @@ def bring_near(codes, label, times, rows, room, n_features):  # type: ignore[no-
 
 
 @inner
-def gather(rows, label, times, counts, plan, room):  # type: ignore[no-untyped-def]
+def gather(rows: Ids, label: Ids, times: Counts, counts: Counts, plan: Plan, room: Room) -> int:
     """Labels, times and class counts of a node's rows; returns how many classes it has.
 
     Where F allows it, classes are renumbered so that those without rows cost nothing.
@@ -288,7 +296,9 @@ def gather(rows, label, times, counts, plan, room):  # type: ignore[no-untyped-d
 
 
 @inner
-def best_split(columns, codes, rows, plan, node, room, n_features):  # type: ignore[no-untyped-def]
+def best_split(
+    columns: Columns, codes: Codes, rows: Ids, plan: Plan, node: Node, room: Room, n_features: int
+) -> tuple[int, int, float, int, float, int]:
     """The feature of least risk: (feature, last code left, threshold, route, floor, features left).
 
     The first ``n_features`` of ``room.features`` are tried. One that has a single value here has a
@@ -306,9 +316,7 @@ def best_split(columns, codes, rows, plan, node, room, n_features):  # type: ign
     while at < n_features:
         j = room.features[at]
         n_codes = columns.n_codes[j]
-        size = fill_profile(
-            codes[j], n_codes, rows, room.label, room.times, len(node.total), room.profile
-        )
+        size = fill_profile(codes[j], n_codes, rows, room.label, room.times, len(node.total), room.profile)
         drop, cut, threshold, route = search(
             room.profile,
             size,
@@ -340,7 +348,7 @@ def best_split(columns, codes, rows, plan, node, room, n_features):  # type: ign
 
 
 @inner
-def _fill_empty_branches(size, tree, branches):  # type: ignore[no-untyped-def]
+def _fill_empty_branches(size: int, tree: Tree, branches: Ids) -> None:
     """Categories absent from a node's training rows go where most of its rows went."""
     for node in range(size):
         if tree.feature[node] == LEAF or tree.route[node] != BY_CATEGORY:

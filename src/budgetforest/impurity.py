@@ -165,9 +165,7 @@ def _polynomial_params(chosen: Polynomial, n_classes: int) -> list[float]:
         try:
             gamma, powers = float(term[0]), [int(p) for p in term[1]]
         except (TypeError, ValueError, IndexError):
-            raise InvalidParameter(
-                f"polynomial term {term!r} is not (gamma, (p_1, ..., p_k))"
-            ) from None
+            raise InvalidParameter(f"polynomial term {term!r} is not (gamma, (p_1, ..., p_k))") from None
         if len(powers) != n_classes:
             raise InvalidParameter(
                 f"polynomial term {term!r} has {len(powers)} exponents; there are {n_classes} classes"
@@ -189,22 +187,20 @@ def _callback(function: Callable[..., float], n_classes: int) -> Any:
         callback = counts_callback(function)
         value = value_of(Impurity(CUSTOM, np.zeros(1), callback), np.ones(n_classes))
     except Exception as error:
-        raise InvalidParameter(
-            f"impurity function {name!r} does not compile with numba: {error}"
-        ) from error
+        raise InvalidParameter(f"impurity function {name!r} does not compile with numba: {error}") from error
     if not np.isfinite(value):
         raise InvalidParameter(f"impurity function {name!r} is {value} on one row of each class")
     return callback
 
 
 @kernel
-def value_of(impurity, n):  # type: ignore[no-untyped-def]
+def value_of(impurity: Impurity, n: Floats) -> float:
     """F of class counts ``n``, for callers in Python."""
     return evaluate(impurity, n)
 
 
 @inner
-def evaluate(impurity, n):  # type: ignore[no-untyped-def]
+def evaluate(impurity: Impurity, n: Floats) -> float:
     """F of class counts ``n``, (k) doubles."""
     kind = impurity.kind
     if kind == PAIRS:
@@ -219,11 +215,11 @@ def evaluate(impurity, n):  # type: ignore[no-untyped-def]
     if kind == GINI:
         value = gini(n)
         return 0.0 if value < impurity.params[0] else value
-    return impurity.custom(n.ctypes, n.shape[0])
+    return float(impurity.custom(n.ctypes, n.shape[0]))
 
 
 @inner
-def pairs(n, alpha, offset):  # type: ignore[no-untyped-def]
+def pairs(n: Floats, alpha: float, offset: float) -> float:
     """Every operation is monotone in the counts, so rounding keeps the sum monotone too."""
     total = 0.0
     if alpha == 0.0:
@@ -245,7 +241,7 @@ def pairs(n, alpha, offset):  # type: ignore[no-untyped-def]
 
 
 @inner
-def powers(n, l):  # type: ignore[no-untyped-def]  # noqa: E741
+def powers(n: Floats, l: int) -> float:  # noqa: E741
     """sum_i n_i (S - n_i) (S^(l-2) + S^(l-3) n_i + ... + n_i^(l-2)): the same number, monotone terms."""
     size = 0.0
     for i in range(len(n)):
@@ -262,7 +258,7 @@ def powers(n, l):  # type: ignore[no-untyped-def]  # noqa: E741
 
 
 @inner
-def polynomial(n, params):  # type: ignore[no-untyped-def]
+def polynomial(n: Floats, params: Floats) -> float:
     k = len(n)
     total = 0.0
     for start in range(0, len(params), k + 1):
@@ -275,7 +271,7 @@ def polynomial(n, params):  # type: ignore[no-untyped-def]
 
 
 @inner
-def entropy(n):  # type: ignore[no-untyped-def]
+def entropy(n: Floats) -> float:
     size = 0.0
     for i in range(len(n)):
         size += n[i]
@@ -288,7 +284,7 @@ def entropy(n):  # type: ignore[no-untyped-def]
 
 
 @inner
-def gini(n):  # type: ignore[no-untyped-def]
+def gini(n: Floats) -> float:
     size = 0.0
     for i in range(len(n)):
         size += n[i]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.arrays import Ids
+from budgetforest.arrays import Codes, Counts, Ids
 from budgetforest.jit import inner
 
 SORTED_BELOW = 64
@@ -56,7 +56,9 @@ def room_for(n_codes: int, n_classes: int, n_rows: int) -> Profile:
 
 
 @inner
-def tally_rows(codes, rows, label, weight, tally, touched):  # type: ignore[no-untyped-def]
+def tally_rows(
+    codes: Codes, rows: Ids, label: Ids, weight: Ids, tally: NDArray[np.int32], touched: NDArray[np.uint8]
+) -> None:
     """Add the class counts of ``rows`` by code: ``tally[code, class]``. Blocks add up."""
     for i in range(len(rows)):
         code = codes[rows[i]]
@@ -65,7 +67,9 @@ def tally_rows(codes, rows, label, weight, tally, touched):  # type: ignore[no-u
 
 
 @inner
-def fill_profile(codes, n_codes, rows, label, weight, k, profile):  # type: ignore[no-untyped-def]
+def fill_profile(
+    codes: Codes, n_codes: int, rows: Ids, label: Ids, weight: Ids, k: int, profile: Profile
+) -> int:
     """The profile of one feature; returns how many codes are present."""
     if len(rows) * SORTED_BELOW < n_codes:
         return _by_sorting(codes, n_codes, rows, label, weight, k, profile)
@@ -74,7 +78,7 @@ def fill_profile(codes, n_codes, rows, label, weight, k, profile):  # type: igno
 
 
 @inner
-def take_profile(n_codes, k, profile):  # type: ignore[no-untyped-def]
+def take_profile(n_codes: int, k: int, profile: Profile) -> int:
     """Turn the tally into a profile, leaving the tally empty."""
     tally = profile.tally
     upto = profile.upto
@@ -99,7 +103,9 @@ def take_profile(n_codes, k, profile):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _by_sorting(codes, n_codes, rows, label, weight, k, profile):  # type: ignore[no-untyped-def]
+def _by_sorting(
+    codes: Codes, n_codes: int, rows: Ids, label: Ids, weight: Ids, k: int, profile: Profile
+) -> int:
     """The same for few rows among many codes: sort them (shell sort), then run along."""
     order = profile.order
     n = len(rows)
@@ -137,11 +143,11 @@ def _by_sorting(codes, n_codes, rows, label, weight, k, profile):  # type: ignor
 
 
 @inner
-def partition(codes, rows, cut, missing_left, n_codes, buffer):  # type: ignore[no-untyped-def]
+def partition(codes: Codes, rows: Ids, cut: int, missing_left: bool, n_codes: int, buffer: Ids) -> int:
     """Reorder ``rows`` in place, stably: codes up to ``cut`` first. Returns how many those are.
 
-        rows:  | code <= cut ........ | code > cut .......... |
-                                        buffered meanwhile
+    rows:  | code <= cut ........ | code > cut .......... |
+                                    buffered meanwhile
     """
     kept = 0
     moved = 0
@@ -160,11 +166,11 @@ def partition(codes, rows, cut, missing_left, n_codes, buffer):  # type: ignore[
 
 
 @inner
-def partition_by_code(codes, rows, n_codes, begin, buffer):  # type: ignore[no-untyped-def]
+def partition_by_code(codes: Codes, rows: Ids, n_codes: int, begin: Counts, buffer: Ids) -> None:
     """Reorder ``rows`` in place, stably, by code; ``begin[c]`` is where code c starts.
 
-        rows:  | code 0 ... | code 1 ...... | ... | missing ... |
-               begin[0]     begin[1]              begin[n_codes] begin[n_codes + 1]
+    rows:  | code 0 ... | code 1 ...... | ... | missing ... |
+           begin[0]     begin[1]              begin[n_codes] begin[n_codes + 1]
     """
     for code in range(n_codes + 2):
         begin[code] = 0

@@ -20,10 +20,8 @@ def positive_budget(budget: Anything) -> float:
     """The allowed mean cost; None is no limit."""
     if budget is None:
         return math.inf
-    if not isinstance(budget, Real) or not budget > 0:
-        raise InvalidParameter(
-            f"budget is {budget!r}; it must be a positive number, or None for no limit"
-        )
+    if not isinstance(budget, Real) or not float(budget) > 0:
+        raise InvalidParameter(f"budget is {budget!r}; it must be a positive number, or None for no limit")
     return float(budget)
 
 
@@ -43,7 +41,7 @@ def bins(value: Anything) -> int:
 
 def share(name: str, value: Anything) -> float:
     """A fraction strictly between 0 and 1."""
-    if not isinstance(value, Real) or not 0 < value < 1:
+    if not isinstance(value, Real) or not 0 < float(value) < 1:
         raise InvalidParameter(f"{name} is {value!r}; it must lie between 0 and 1")
     return float(value)
 
@@ -75,16 +73,14 @@ def alphas_for(alpha: Anything, chosen: Any) -> tuple[float, ...] | None:
     if not given:
         raise InvalidParameter("alpha is an empty list; give at least one threshold")
     for value in given:
-        if not isinstance(value, Real) or not 0 <= value < math.inf:
+        if not isinstance(value, Real) or not 0 <= float(value) < math.inf:
             raise InvalidParameter(
                 f"alpha is {value!r}; it must be a finite number, zero or more, a list, or 'auto'"
             )
     if impurities.takes_alpha(chosen):
         return tuple(sorted({float(value) for value in given}))
     if own is not None and given != (own,):
-        raise InvalidParameter(
-            f"alpha={alpha!r} contradicts impurity={chosen!r}; leave one of them out"
-        )
+        raise InvalidParameter(f"alpha={alpha!r} contradicts impurity={chosen!r}; leave one of them out")
     if own is None and any(given):
         warnings.warn(
             f"alpha={alpha!r} has no effect with impurity={chosen!r}, which has no threshold",

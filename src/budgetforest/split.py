@@ -17,6 +17,7 @@ from budgetforest.arrays import Counts, Floats
 from budgetforest.draws import mix, uniform
 from budgetforest.impurity import Impurity, evaluate
 from budgetforest.jit import inner
+from budgetforest.rows import Profile
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT
 
 LEAST_DROP = 1e-7
@@ -64,7 +65,9 @@ class Node(NamedTuple):
 
 
 @inner
-def sides(profile, at, missing_left, node, measure):  # type: ignore[no-untyped-def]
+def sides(
+    profile: Profile, at: int, missing_left: bool, node: Node, measure: Measure
+) -> tuple[float, float, int]:
     """F of the rows up to position ``at``, F of the rest, and the number of rows on the left."""
     size = 0
     for c in range(len(node.total)):
@@ -78,7 +81,9 @@ def sides(profile, at, missing_left, node, measure):  # type: ignore[no-untyped-
 
 
 @inner
-def by_scan(cuts, n_cuts, profile, missing_left, node, measure):  # type: ignore[no-untyped-def]
+def by_scan(
+    cuts: Counts, n_cuts: int, profile: Profile, missing_left: bool, node: Node, measure: Measure
+) -> tuple[float, int]:
     """The least impurity that one of the cuts leaves, and the first cut that does."""
     n = 0
     for c in range(len(node.total)):
@@ -95,7 +100,9 @@ def by_scan(cuts, n_cuts, profile, missing_left, node, measure):  # type: ignore
 
 
 @inner
-def by_bisection(cuts, n_cuts, profile, missing_left, node, measure):  # type: ignore[no-untyped-def]
+def by_bisection(
+    cuts: Counts, n_cuts: int, profile: Profile, missing_left: bool, node: Node, measure: Measure
+) -> tuple[float, int]:
     """The same for monotone F under minimax, in O(log) evaluations.
 
     F(left) only grows and F(right) only falls with the threshold, so the least of their maxima lies
@@ -105,9 +112,7 @@ def by_bisection(cuts, n_cuts, profile, missing_left, node, measure):  # type: i
                          --X-------
                      low - 1 | low
     """
-    low, after, before = _first(
-        True, 0.0, cuts, n_cuts, profile, missing_left, node, measure
-    )
+    low, after, before = _first(True, 0.0, cuts, n_cuts, profile, missing_left, node, measure)
     if before <= after and low > 0:
         # before the crossing the right side is the worse one: the first cut of its plateau
         low, after, _ = _first(False, before, cuts, low - 1, profile, missing_left, node, measure)
@@ -116,7 +121,16 @@ def by_bisection(cuts, n_cuts, profile, missing_left, node, measure):  # type: i
 
 
 @inner
-def _first(crossing, limit, cuts, n_cuts, profile, missing_left, node, measure):  # type: ignore[no-untyped-def]
+def _first(
+    crossing: bool,
+    limit: float,
+    cuts: Counts,
+    n_cuts: int,
+    profile: Profile,
+    missing_left: bool,
+    node: Node,
+    measure: Measure,
+) -> tuple[int, float, float]:
     """The first cut with F(left) >= F(right), or else with F(right) <= limit; ``n_cuts`` if none.
 
     Also F(left) of that cut and F(right) of the one before, infinite where there is no such cut.
@@ -138,7 +152,7 @@ def _first(crossing, limit, cuts, n_cuts, profile, missing_left, node, measure):
 
 
 @inner
-def stumps_for(n_rows):  # type: ignore[no-untyped-def]
+def stumps_for(n_rows: float) -> int:
     """How many random stumps the paper tries on a feature."""
     if n_rows > 2000:
         return MOST_STUMPS
@@ -146,7 +160,9 @@ def stumps_for(n_rows):  # type: ignore[no-untyped-def]
 
 
 @inner
-def draw_stumps(profile, size, points, key, n_rows, thresholds):  # type: ignore[no-untyped-def]
+def draw_stumps(
+    profile: Profile, size: int, points: Floats, key: np.uint64, n_rows: float, thresholds: Floats
+) -> int:
     """The paper's random thresholds, uniform between the node's extremes, in ascending order."""
     n = stumps_for(n_rows)
     low = points[profile.code[0]]
@@ -162,7 +178,16 @@ def draw_stumps(profile, size, points, key, n_rows, thresholds):  # type: ignore
 
 
 @inner
-def list_cuts(profile, size, splitter, points, key, n_rows, cuts, thresholds):  # type: ignore[no-untyped-def]
+def list_cuts(
+    profile: Profile,
+    size: int,
+    splitter: int,
+    points: Floats,
+    key: np.uint64,
+    n_rows: float,
+    cuts: Counts,
+    thresholds: Floats,
+) -> int:
     """How many cuts a feature has, by ascending threshold; ``cuts[i]`` is the last position left.
 
     Every position but the last is a cut (``cuts`` holds 0, 1, 2, ...), or the random thresholds are.
@@ -179,18 +204,20 @@ def list_cuts(profile, size, splitter, points, key, n_rows, cuts, thresholds):  
 
 
 @inner
-def threshold_of(cut, profile, size, splitter, points, cuts, thresholds):  # type: ignore[no-untyped-def]
+def threshold_of(
+    cut: int, profile: Profile, size: int, splitter: int, points: Floats, cuts: Counts, thresholds: Floats
+) -> float:
     """Edge of a bin, midpoint of neighbouring values, or random; +inf after the last value."""
     if cuts[cut] == size - 1:
         return np.inf
     if splitter == RANDOM:
-        return thresholds[cut]
+        return float(thresholds[cut])
     low = points[profile.code[cut]]
     return low if splitter == BINNED else middle_of(low, points[profile.code[cut + 1]])
 
 
 @inner
-def middle_of(low, high):  # type: ignore[no-untyped-def]
+def middle_of(low: float, high: float) -> float:
     """The threshold between neighbouring values, never as large as ``high``."""
     middle = (low + high) / 2
     if not np.isfinite(middle):
@@ -199,7 +226,17 @@ def middle_of(low, high):  # type: ignore[no-untyped-def]
 
 
 @inner
-def search_numeric(profile, size, splitter, points, key, node, measure, cuts, thresholds):  # type: ignore[no-untyped-def]
+def search_numeric(
+    profile: Profile,
+    size: int,
+    splitter: int,
+    points: Floats,
+    key: np.uint64,
+    node: Node,
+    measure: Measure,
+    cuts: Counts,
+    thresholds: Floats,
+) -> tuple[float, int, float, int]:
     """The best split of a numeric feature: (impurity left, last code on the left, threshold, route).
 
     Where the node has missing values both sides are tried for them, and the cut that parts them
@@ -238,7 +275,7 @@ def search_numeric(profile, size, splitter, points, key, node, measure, cuts, th
 
 
 @inner
-def search_nominal(profile, size, node, measure):  # type: ignore[no-untyped-def]
+def search_nominal(profile: Profile, size: int, node: Node, measure: Measure) -> float:
     """One child per category present, and one for missing values: the impurity left."""
     n_children = 0
     worst = 0.0
@@ -267,7 +304,18 @@ def search_nominal(profile, size, node, measure):  # type: ignore[no-untyped-def
 
 
 @inner
-def search(profile, size, nominal, splitter, points, key, node, measure, cuts, thresholds):  # type: ignore[no-untyped-def]
+def search(
+    profile: Profile,
+    size: int,
+    nominal: bool,
+    splitter: int,
+    points: Floats,
+    key: np.uint64,
+    node: Node,
+    measure: Measure,
+    cuts: Counts,
+    thresholds: Floats,
+) -> tuple[float, int, float, int]:
     """The best split of one feature: (drop of impurity, last code on the left, threshold, route)."""
     if nominal:
         left = search_nominal(profile, size, node, measure)
@@ -279,7 +327,7 @@ def search(profile, size, nominal, splitter, points, key, node, measure, cuts, t
 
 
 @inner
-def is_better(j, cost, drop, best, best_cost, best_drop):  # type: ignore[no-untyped-def]
+def is_better(j: int, cost: float, drop: float, best: int, best_cost: float, best_drop: float) -> bool:
     """Whether feature ``j`` has less risk than feature ``best`` (-1: none yet)."""
     if drop <= LEAST_DROP:
         return False

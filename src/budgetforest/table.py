@@ -95,8 +95,7 @@ def _listed(categorical: Anything, names: Sequence[str]) -> set[int]:
     if items and all(isinstance(i, bool | np.bool_) for i in items):
         if len(items) != len(names):
             raise InvalidParameter(
-                f"categorical_features is a mask of {len(items)} flags; "
-                f"there are {len(names)} features"
+                f"categorical_features is a mask of {len(items)} flags; there are {len(names)} features"
             )
         return {j for j, flag in enumerate(items) if flag}
     positions = {name: j for j, name in enumerate(names)}
@@ -108,8 +107,7 @@ def _listed(categorical: Anything, names: Sequence[str]) -> set[int]:
             found.add(positions[item])
         else:
             raise InvalidParameter(
-                f"categorical_features lists {item!r}, which is not a feature; "
-                + near(str(item), names)
+                f"categorical_features lists {item!r}, which is not a feature; " + near(str(item), names)
             )
     return found
 

@@ -39,7 +39,7 @@ class Rows(NamedTuple):
 
     def take(self, index: Ids) -> Rows:
         """Some of the rows."""
-        return Rows(*(part[index] for part in self))
+        return Rows._make(part[index] for part in self)
 
 
 class Settings(NamedTuple):
@@ -117,9 +117,7 @@ def grow_offers(
         splits = int((first.feature != LEAF).sum())
         if splits or settings.alphas:
             meter = _meter(validation, settings, alpha, tell)
-            yield within_budget(
-                chain([first], trees), meter, settings.budget, settings.max_trees, alpha
-            )
+            yield within_budget(chain([first], trees), meter, settings.budget, settings.max_trees, alpha)
         trees.close()
         if settings.alphas is None and splits <= 1:
             return  # no larger alpha gives a cheaper tree
@@ -164,9 +162,7 @@ def _meter(
     meter = None
     if validation is not None:
         weight = validation.weight.astype(np.float64)
-        meter = Meter(
-            validation.X, validation.label, weight, settings.costs, settings.n_classes
-        )
+        meter = Meter(validation.X, validation.label, weight, settings.costs, settings.n_classes)
 
     def add(tree: Tree) -> tuple[float, float]:
         nonlocal trees

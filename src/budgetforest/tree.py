@@ -56,7 +56,7 @@ def empty_tree(n_nodes: int, n_classes: int) -> Tree:
     )
 
 
-def next_node(tree, node, value):  # type: ignore[no-untyped-def]
+def next_node(tree: Tree, node: int, value: float) -> int:
     """The child that a value leads to."""
     route = tree.route[node]
     if route == BY_CATEGORY:
@@ -64,17 +64,17 @@ def next_node(tree, node, value):  # type: ignore[no-untyped-def]
         at = categories
         if 0 <= value < categories:  # False for NaN
             at = int(value)
-        return tree.branches[tree.left[node] + at]
+        return int(tree.branches[tree.left[node] + at])
     if np.isnan(value):
-        return tree.left[node] if route == MISSING_LEFT else tree.right[node]
-    return tree.left[node] if value <= tree.threshold[node] else tree.right[node]
+        return int(tree.left[node] if route == MISSING_LEFT else tree.right[node])
+    return int(tree.left[node] if value <= tree.threshold[node] else tree.right[node])
 
 
 child_of = inner(next_node)
 
 
 @inner
-def leaf_of(tree, node, row):  # type: ignore[no-untyped-def]
+def leaf_of(tree: Tree, node: int, row: Floats) -> int:
     """The leaf that a row reaches from ``node``."""
     while tree.feature[node] != LEAF:
         node = child_of(tree, node, row[tree.feature[node]])
@@ -82,7 +82,7 @@ def leaf_of(tree, node, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def parents(tree):  # type: ignore[no-untyped-def]
+def parents(tree: Tree) -> Ids:
     """(d) the parent of each node, -1 at roots."""
     parent = np.full(len(tree.feature), -1, np.int32)
     for node in range(len(tree.feature)):
@@ -98,7 +98,7 @@ def parents(tree):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def depths(parent):  # type: ignore[no-untyped-def]
+def depths(parent: Ids) -> Ids:
     """(d) the number of nodes above each node; parents come before their children."""
     depth = np.zeros(len(parent), np.int32)
     for node in range(len(parent)):
@@ -108,7 +108,7 @@ def depths(parent):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def spent_before(tree, parent, cost, discount, group):  # type: ignore[no-untyped-def]
+def spent_before(tree: Tree, parent: Ids, cost: Floats, discount: Floats, group: Ids) -> Floats:
     """(d) what a row has paid on reaching each node of one tree: features and openings once."""
     spent = np.zeros(len(parent))
     for node in range(len(parent)):
