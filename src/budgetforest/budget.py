@@ -70,9 +70,10 @@ def growing_alphas() -> Iterator[float]:
 def best_at(offers: Sequence[Offer], budget: float) -> Point | None:
     """The offer to take at a budget: least error, then least cost, then the smallest alpha.
 
-    Each alpha stands for all of its trees that fit, exactly as if trained for this budget.
+    Each alpha stands for all of its trees that fit, exactly as if trained for this budget. An unknown
+    cost (NaN, there were no validation rows) fits.
     """
-    fitting = [[p for p in offer.points if p.cost <= budget] for offer in offers]
+    fitting = [[p for p in offer.points if not p.cost > budget] for offer in offers]
     last = [points[-1] for points in fitting if points]
     return min(last, key=lambda p: (p.error, p.cost, p.alpha), default=None)
 

@@ -30,7 +30,7 @@ from budgetforest import impurity as impurities
 from budgetforest import settings as check
 from budgetforest.arrays import Anything, Flags, Floats, Ids, Matrix
 from budgetforest.binning import hash_rows
-from budgetforest.budget import Point, best_at, path_of, without_idle_trees
+from budgetforest.budget import best_at, path_of, without_idle_trees
 from budgetforest.certificate import Certificate, certify
 from budgetforest.costs import read_costs
 from budgetforest.errors import BudgetTooSmall, InvalidData, InvalidParameter, UnusualData
@@ -160,8 +160,8 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self._settings_ = settings
         self.costs_ = settings.costs
         self._prior = np.bincount(rows.label, rows.weight, settings.n_classes).astype(np.int64)
-        self._offers = without_idle_trees(offers) if validation is not None else offers
-        self.path_ = path_of(offers) if validation is not None else [offers[0].points[-1]]
+        self._offers = without_idle_trees(offers)
+        self.path_ = path_of(offers)
         self._take(settings.budget)
         return self
 
@@ -186,9 +186,7 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _take(self, budget: float) -> None:
         """Put the best forest within a budget to use."""
         settings = self._settings_
-        best: Point | None = self._offers[0].points[-1] if len(self.path_) == 1 else None
-        if best is None or not math.isnan(best.cost):
-            best = best_at(self._offers, budget)
+        best = best_at(self._offers, budget)
         trees = []
         if best is None:
             cheapest = min((offer.refused for offer in self._offers), default=math.nan)

@@ -1,0 +1,430 @@
+"""Every wrong input is refused, or warned of, by a message with the value, the rule and a hint."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from budgetforest import (
+    BudgetForestClassifier,
+    BudgetTooSmall,
+    Entropy,
+    InvalidData,
+    InvalidParameter,
+    Polynomial,
+    Powers,
+    ThresholdPairs,
+    UnusualData,
+)
+
+X = np.random.default_rng(0).normal(size=(120, 3))
+Y = (X[:, 0] + X[:, 1] > 0).astype(int)
+SAME = np.zeros_like(X)
+
+
+def fit(X=X, y=Y, *, validation=None, sample_weight=None, **parameters):
+    model = BudgetForestClassifier(**{"alpha": 0, "max_trees": 4, "random_state": 0, **parameters})
+    return model.fit(X, y, validation=validation, sample_weight=sample_weight)
+
+
+def with_constant(*columns):
+    return np.where(np.isin(np.arange(3), columns), 7.0, X)
+
+
+# Rows and labels -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "message"),
+    [
+        (X[:0], Y[:0], r"0 sample\(s\) .*minimum of 1 is required"),
+        (pd.DataFrame(X[:0]), Y[:0], r"0 sample\(s\) .*minimum of 1 is required"),
+        (X[:, :0], Y, r"0 feature\(s\) .*minimum of 1 is required"),
+        (pd.DataFrame(X)[[]], Y, r"0 feature\(s\) .*minimum of 1 is required"),
+        (X, Y[:50], r"inconsistent numbers of samples: \[120, 50\]"),
+        (X[0], Y, "Expected 2D array, got 1D array"),
+        (X, np.column_stack([Y, Y]), r"y should be a 1d array, got .* \(120, 2\)"),
+        (X, X[:, 0], "Unknown label type: continuous"),
+        (X, np.where(Y, 1, np.nan), "Input y contains NaN"),
+        (np.where(X > 2, np.inf, X), Y, "Input X contains infinity"),
+        (pd.DataFrame(np.where(X > 2, np.inf, X)), Y, "Input X contains infinity"),
+    ],
+)
+def test_unusable_rows_are_refused(rows, labels, message):
+    with pytest.raises(ValueError, match=message):
+        fit(rows, labels)
+
+
+def test_infinite_value_is_refused_when_predicting():
+    with pytest.raises(ValueError, match="Input X contains infinity"):
+        fit().predict([[0, np.inf, 0]])
+
+
+def test_other_number_of_features_is_refused_when_predicting():
+    with pytest.raises(ValueError, match=r"X has 2 features, but .* expecting 3 features"):
+        fit().predict(X[:, :2])
+
+
+def test_missing_labels_are_refused():
+    with pytest.raises(InvalidData, match=r"requires y to be passed, .* y is None; give a label"):
+        fit(y=None)
+
+
+def test_one_class_is_refused():
+    with pytest.raises(InvalidData, match=r"one class \(\['ill'\]\).*at least two classes"):
+        fit(y=["ill"] * 120)
+
+
+def test_one_class_of_positive_weight_is_refused():
+    with pytest.raises(InvalidData, match=r"one class \(\[1\]\).*positive weight; .*two classes"):
+        fit(sample_weight=Y)
+
+
+def test_constant_features_are_named():
+    with pytest.warns(UnusualData, match="1 of 3 features are constant .*never be acquired: 'x1'"):
+        model = fit(with_constant(1))
+    assert not model.acquired_features(X)[:, 1].any()
+
+
+def test_constant_features_of_a_frame_go_by_name():
+    frame = pd.DataFrame(with_constant(0, 2), columns=["a", "b", "c"])
+    with pytest.warns(UnusualData, match="2 of 3 features are constant .*: 'a', 'c'"):
+        fit(frame)
+
+
+def test_missing_everywhere_is_constant():
+    with pytest.warns(UnusualData, match="1 of 3 features are constant .*: 'x2'"):
+        fit(np.where([False, False, True], np.nan, X))
+
+
+def test_all_features_constant_predicts_the_prior_at_no_cost():
+    with pytest.warns(UnusualData, match="3 of 3 features are constant .*: 'x0', 'x1', 'x2'"):
+        model = fit(SAME)
+    assert set(model.predict(X)) == {np.bincount(Y).argmax()}
+    assert not model.acquisition_cost(X).any()
+
+
+@pytest.mark.filterwarnings("ignore::budgetforest.errors.BudgetTooSmall")
+def test_all_features_constant_is_the_complaint_with_a_budget_too():
+    with pytest.warns(UnusualData, match="3 of 3 features are constant"):
+        fit(SAME, validation=(X, Y), budget=1)
+    with pytest.raises(InvalidData, match=r"rows holds out none.*(constant|distinct|equal)"):
+        fit(SAME, budget=1)
+
+
+@pytest.mark.filterwarnings("ignore::budgetforest.errors.UnusualData")
+def test_warning_of_no_useful_tree_states_no_budget_that_was_not_given():
+    with pytest.warns(BudgetTooSmall) as caught:
+        model = fit(SAME, alpha="auto", validation=(X, Y))
+    message = next(str(w.message) for w in caught if w.category is BudgetTooSmall)
+    assert model.n_trees_ == 0
+    assert "inf" not in message
+    assert "nan" not in message
+
+
+# Validation rows -------------------------------------------------------------------------------
+
+
+def test_validation_labels_must_be_known():
+    with pytest.raises(InvalidData, match=r"label 2, .*not among the training classes \[0, 1\]"):
+        fit(validation=(X, Y + 1))
+
+
+def test_validation_labels_must_be_of_the_training_type():
+    with pytest.raises(InvalidData, match=r"label '0', .*not among the training classes \[0, 1\]"):
+        fit(validation=(X, Y.astype(str)))
+
+
+def test_class_absent_from_validation_is_named():
+    with pytest.warns(UnusualData, match=r"no validation row has the class 1 \(1 of 2 classes"):
+        fit(validation=(X, Y * 0))
+
+
+def test_class_absent_from_held_out_rows_is_named():
+    labels = np.append(Y[:-1], 2)
+    with pytest.warns(UnusualData, match=r"no validation row has the class 2 \(1 of 3 classes"):
+        fit(y=labels, budget=2)
+
+
+@pytest.mark.parametrize(("given", "kind"), [(X, "ndarray"), (5, "int"), ((X, Y, Y), "tuple")])
+def test_validation_must_be_a_pair(given, kind):
+    with pytest.raises(InvalidData, match=rf"validation is a {kind}; it must be a pair \(X, y\)"):
+        fit(validation=given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((X, Y[:5]), r"inconsistent numbers of samples: \[120, 5\]"),
+        ((X[:0], Y[:0]), r"0 sample\(s\)"),
+        ((X[:, :2], Y), "X has 2 features, but .* expecting 3"),
+    ],
+)
+def test_unusable_validation_rows_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        fit(validation=given)
+
+
+@pytest.mark.parametrize("fraction", [0, 1, -0.5, 2.5, float("nan"), "a third", None])
+def test_validation_fraction_lies_between_0_and_1(fraction):
+    with pytest.raises(
+        InvalidParameter, match=f"validation_fraction is {fraction!r}; it must lie between 0 and 1"
+    ):
+        fit(validation_fraction=fraction, budget=2)
+
+
+def test_validation_fraction_must_hold_out_rows():
+    with pytest.raises(InvalidData, match=r"=0\.001 of 120 rows holds out none; give more rows"):
+        fit(validation_fraction=0.001, budget=2)
+
+
+# Parameters ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [0, -1, -0.5, float("nan"), "ten", [3], True])
+def test_budget_is_positive(budget):
+    shown = repr(budget).replace("[", r"\[")
+    with pytest.raises(InvalidParameter, match=f"budget is {shown}; it must be a positive number"):
+        fit(budget=budget)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("impurity", "'pairs', 'powers', 'entropy', 'gini'"),
+        ("splitter", "random, binned, exact"),
+        ("criterion", "'minimax' or 'expected'"),
+        ("voting", "majority, soft, counts"),
+        ("alpha", "a number, a list or 'auto'"),
+    ],
+)
+def test_unknown_choice_lists_the_known(name, hint):
+    with pytest.raises(InvalidParameter, match=f"{name}='best' is unknown; take .*{hint}"):
+        fit(**{name: "best"})
+
+
+@pytest.mark.parametrize("name", ["splitter", "criterion", "voting"])
+@pytest.mark.parametrize("value", [None, 3, ["exact"]])
+def test_choice_of_another_type_is_unknown(name, value):
+    with pytest.raises(InvalidParameter, match=f"{name}=.* is unknown; take"):
+        fit(**{name: value})
+
+
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), None])
+def test_alpha_is_a_finite_number_from_zero_up(value):
+    for given in (value, [0, value]):
+        with pytest.raises(InvalidParameter, match=f"alpha is {value}; it must be a finite number"):
+            fit(alpha=given)
+
+
+def test_alpha_list_is_not_empty():
+    with pytest.raises(InvalidParameter, match="alpha is an empty list; give at least one"):
+        fit(alpha=[])
+
+
+def test_alpha_must_not_contradict_the_impurity():
+    with pytest.raises(
+        InvalidParameter, match=r"alpha=3 contradicts impurity=ThresholdPairs\(alpha=2.*leave one"
+    ):
+        fit(alpha=3, impurity=ThresholdPairs(2))
+    assert fit(alpha=2, impurity=ThresholdPairs(2)).alpha_ == 2
+
+
+def test_alpha_of_the_impurity_object_is_checked_too():
+    with pytest.raises(InvalidParameter, match="alpha is -2; it must be a finite number, zero"):
+        fit(alpha="auto", impurity=Entropy(-2))
+
+
+def test_alpha_without_effect_is_warned_of():
+    with pytest.warns(UnusualData, match=r"alpha=3 has no effect with impurity=Powers\(l=2\)"):
+        fit(alpha=3, impurity=Powers(2))
+
+
+@pytest.mark.parametrize("value", [1, 0, 257, 2.5, True, "many", None])
+def test_max_bins_fits_a_byte(value):
+    with pytest.raises(
+        InvalidParameter, match=f"max_bins is {value!r}; it must be a whole number, from 2 to 256"
+    ):
+        fit(max_bins=value)
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5, True, None])
+def test_max_trees_is_at_least_one(value):
+    with pytest.raises(
+        InvalidParameter, match=f"max_trees is {value!r}; it must be a whole number, 1 or more"
+    ):
+        fit(max_trees=value)
+
+
+# Weights ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (-np.ones(120), "Negative values in data passed to `sample_weight`"),
+        (np.ones(12), r"sample_weight.shape == \(12,\), expected \(120,\)"),
+        (np.full(120, np.nan), "sample_weight contains NaN"),
+        (np.full(120, np.inf), "sample_weight contains infinity"),
+        (np.zeros(120), "at least one non-zero"),
+        (np.full(120, 0.001), r"sample_weight sums to 0\.12, less than one row; .*by 1000"),
+    ],
+)
+def test_unusable_weights_are_refused(weight, message):
+    with pytest.raises(ValueError, match=message):
+        fit(sample_weight=weight)
+
+
+def test_huge_weights_do_not_overflow():
+    program = (
+        "import numpy as np, budgetforest as b\n"
+        "X = np.arange(40.0).reshape(20, 2); y = np.arange(20) % 2\n"
+        "model = b.BudgetForestClassifier(alpha=0, max_trees=1, bootstrap=False)\n"
+        "try: print(model.fit(X, y, sample_weight=np.full(20, 3e9)).score(X, y))\n"
+        "except b.InvalidData as error: print(error)\n"
+    )
+    # in a process of its own: an overflow in a kernel takes the process with it
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(("1.0", "sample_weight"))
+
+
+# Budgets that fit nothing, and other budgets -------------------------------------------------------
+
+
+def test_budget_below_the_cheapest_tree_predicts_the_prior_at_no_cost():
+    with pytest.warns(BudgetTooSmall, match=r"fits budget 0\.5: the cheapest costs 1 on average"):
+        model = fit(budget=0.5, alpha="auto")
+    assert model.n_trees_ == 0
+    assert set(model.predict(X)) == {np.bincount(Y).argmax()}
+    assert np.allclose(model.predict_proba(X), np.bincount(Y) / len(Y), atol=0.02)
+    assert not model.acquisition_cost(X).any()
+    assert not model.acquired_features(X).any()
+    assert model.path_ == []
+    assert model.certificates_ == []
+
+
+def test_forest_of_no_trees_looks_like_any_other():
+    with pytest.warns(BudgetTooSmall):
+        model = fit(budget=0.5)
+    assert model.feature_importances_.tolist() == [0, 0, 0]
+    assert model.feature_importances_.dtype == np.float64
+    assert len(model.trees_to_dataframe()) == 0
+    assert list(model.trees_to_dataframe()) == list(fit().trees_to_dataframe())
+
+
+def test_cheapest_cost_is_a_budget_that_fits():
+    with pytest.warns(BudgetTooSmall) as caught:
+        fit(budget=0.5, costs=[3, 3, 3])
+    cheapest = float(str(caught[0].message).split("costs ")[1].split(" on")[0])
+    assert fit(budget=cheapest * (1 + 1e-5), costs=[3, 3, 3]).n_trees_ >= 1
+
+
+def test_smaller_budget_warns_when_nothing_fits():
+    model = fit(budget=3)
+    with pytest.warns(BudgetTooSmall, match=r"fits budget 0\.25: the cheapest costs"):
+        assert model.at_budget(0.25).n_trees_ == 0
+
+
+def test_larger_budget_than_trained_for_is_refused():
+    with pytest.raises(InvalidParameter, match=r"budget 4 is larger than 3\.0, .*fit again"):
+        fit(budget=3).at_budget(4)
+
+
+@pytest.mark.parametrize("budget", [0, -1, float("nan"), "ten"])
+def test_other_budget_is_positive_too(budget):
+    with pytest.raises(InvalidParameter, match=f"budget is {budget!r}; it must be a positive"):
+        fit(budget=3).at_budget(budget)
+
+
+def test_other_budget_needs_validation_rows():
+    with pytest.raises(InvalidParameter, match=r"without validation rows, .*fit with a budget"):
+        fit().at_budget(1)
+
+
+def test_other_budget_needs_a_fitted_forest():
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        BudgetForestClassifier().at_budget(1)
+
+
+# Impurities ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        ([], "needs at least one term"),
+        ([3], r"term 3 is not \(gamma, \(p_1, \.\.\., p_k\)\)"),
+        ([(1,)], r"term \(1,\) is not \(gamma"),
+        ([("a", (1, 1))], r"term \('a', \(1, 1\)\) is not \(gamma"),
+        ([(1, (1, 1, 1))], r"\(1, \(1, 1, 1\)\) has 3 exponents; there are 2 classes"),
+        ([(-1, (1, 1))], r"\(-1, \(1, 1\)\) is not admissible: gamma must be zero or more"),
+        ([(float("nan"), (1, 1))], r"\(nan, \(1, 1\)\) is not admissible: gamma must be"),
+        ([(1, (2, 0))], r"\(1, \(2, 0\)\) is not admissible: .*at least two of them positive"),
+        ([(1, (2, -1))], r"\(1, \(2, -1\)\) is not admissible: .*zero or more"),
+        ([(1, (1.5, 1))], r"\(1, \(1\.5, 1\)\) is not admissible: .*whole numbers"),
+    ],
+)
+def test_malformed_polynomial_is_refused(terms, message):
+    for given in (terms, Polynomial(terms)):
+        with pytest.raises(InvalidParameter, match=message):
+            fit(impurity=given)
+
+
+@pytest.mark.parametrize("power", [1, 0, -2, 2.5, "two"])
+def test_powers_are_whole_from_two_up(power):
+    with pytest.raises(InvalidParameter, match=f"l={power}; it must be a whole number, 2 up"):
+        fit(impurity=Powers(power))
+
+
+def test_impurity_of_another_type_is_refused():
+    with pytest.raises(InvalidParameter, match="impurity=5 is of type int; take a name"):
+        fit(impurity=5)
+
+
+def reads_a_file(n):
+    return open(str(n))
+
+
+def is_text(n):
+    return "mixed"
+
+
+def takes_two(n, m):
+    return n[0] * m[0]
+
+
+@pytest.mark.parametrize("function", [reads_a_file, is_text, takes_two])
+def test_impurity_function_must_compile(function):
+    with pytest.raises(InvalidParameter, match=f"'{function.__name__}' does not compile with numba"):
+        fit(impurity=function)
+
+
+def nowhere_defined(n):
+    return np.nan
+
+
+def undefined_on_pure_rows(n):
+    return -(n * np.log(n)).sum()
+
+
+def below_zero(n):
+    return -1.0
+
+
+def test_impurity_function_must_be_finite():
+    with pytest.raises(InvalidParameter, match="'nowhere_defined' is nan on one row of each class"):
+        fit(impurity=nowhere_defined)
+
+
+def test_impurity_function_must_be_finite_on_pure_rows():
+    with pytest.raises(InvalidParameter, match="'undefined_on_pure_rows' is nan"):
+        fit(impurity=undefined_on_pure_rows)
+
+
+def test_impurity_function_must_not_be_negative():
+    with pytest.raises(InvalidParameter, match=r"'below_zero' is -1\.0"):
+        fit(impurity=below_zero)

@@ -1,0 +1,290 @@
+"""Price lists from every source, what groups mean, and what rows pay in the end."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from budgetforest import BudgetForestClassifier, InvalidCosts
+from budgetforest.costs import read_costs
+
+NAMES = ["age", "mri", "bp"]
+TABLE = {"feature": ["mri", "bp", "age"], "cost": [300.0, 5.0, 1.0]}
+
+
+@pytest.fixture
+def price_list(tmp_path):
+    def write(text):
+        path = tmp_path / "prices.csv"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def prices(costs, groups=None):
+    return read_costs(costs, groups, NAMES)
+
+
+def test_no_price_list_means_one_each():
+    assert prices(None).cost.tolist() == [1, 1, 1]
+    assert prices(None).group_names == ("age", "mri", "bp")
+
+
+@pytest.mark.parametrize(
+    "costs",
+    [
+        np.array([1, 300, 5]),
+        [1, 300, 5],
+        (1.0, 300.0, 5.0),
+        {"mri": 300, "bp": 5, "age": 1},
+        pd.Series({"mri": 300, "bp": 5, "age": 1}),
+        pd.Series([1, 300, 5]),
+        pl.Series([1, 300, 5]),
+        pd.DataFrame(TABLE),
+        pl.DataFrame(TABLE),
+    ],
+    ids=lambda costs: f"{type(costs).__module__.split('.')[0]}-{type(costs).__name__}",
+)
+def test_every_source_gives_prices_in_feature_order(costs):
+    found = prices(costs)
+    assert found.cost.tolist() == [1, 300, 5]
+    assert found.group.tolist() == [0, 1, 2]
+
+
+def test_series_indexed_by_number_is_by_name_when_features_are_numbers():
+    assert read_costs(pd.Series([1, 2], index=[1, 0]), None, ["0", "1"]).cost.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("as_type", [str, lambda path: path])
+def test_csv_may_start_with_a_byte_order_mark(price_list, as_type):
+    path = price_list("\ufefffeature,cost\nbp,5\nage,1\nmri,300\n")
+    assert prices(as_type(path)).cost.tolist() == [1, 300, 5]
+
+
+def test_csv_columns_beyond_the_known_are_ignored(price_list):
+    path = price_list("note,cost,feature\nx,1,age\n,300,mri\nz,5,bp\n")
+    assert prices(path).cost.tolist() == [1, 300, 5]
+
+
+def test_csv_with_groups_and_discounts_is_a_panel(price_list):
+    path = price_list("feature,cost,group,discount_cost\nage,1,,\nmri,300,scan,20\nbp,5,scan,2\n")
+    found = prices(path)
+    assert found.group.tolist() == [0, 1, 1]
+    assert found.group_names == ("age", "scan")
+    assert found.discount.tolist() == [0, 20, 2]
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_dataframe_with_groups_and_discounts_is_a_panel(frame):
+    found = prices(frame({**TABLE, "group": ["scan", "scan", None], "discount_cost": [20.0, 2.0, None]}))
+    assert found.group.tolist() == [0, 1, 1]
+    assert found.discount.tolist() == [0, 20, 2]
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        ["desk", "desk", None],
+        ["desk", "desk", ""],
+        ["desk", "desk", float("nan")],
+        ["desk", "desk", pd.NA],
+        np.array(["desk", "desk", ""]),
+        {"age": "desk", "mri": "desk"},
+        pd.Series({"age": "desk", "mri": "desk"}),
+        pd.Series(["desk", "desk", None]),
+    ],
+    ids=lambda groups: f"{type(groups).__name__}-{list(groups)[-1]!r}",
+)
+def test_groups_by_position_or_name_leave_the_rest_alone(groups):
+    found = prices(None, groups)
+    assert found.group.tolist() == [0, 0, 1]
+    assert found.group_names == ("desk", "bp")
+
+
+def test_groups_replace_those_of_the_price_list():
+    found = prices(pd.DataFrame({**TABLE, "cost": 1, "group": "all"}), {"age": "a", "bp": "a"})
+    assert found.group.tolist() == [0, 1, 0]
+
+
+def test_group_and_feature_of_the_same_name_stay_apart():
+    assert prices(None, ["bp", "bp", None]).group.tolist() == [0, 0, 1]
+
+
+def test_sensor_is_free_once_opened():
+    found = prices([7, 7, 2], ["camera", "camera", None])
+    assert found.discount[:2].tolist() == [0, 0]
+    assert found.least.tolist() == [0, 0, 2]
+
+
+def test_panel_member_costs_at_least_its_discount():
+    table = {**TABLE, "group": ["p", "p", None], "discount_cost": [20, 2, None]}
+    assert prices(pd.DataFrame(table)).least.tolist() == [1, 20, 2]
+
+
+def test_panel_member_without_discount_always_costs_the_same():
+    table = {**TABLE, "group": ["p", "p", None], "discount_cost": [20, None, None]}
+    found = prices(pd.DataFrame(table))
+    assert found.discount[2] == found.least[2] == 5
+
+
+def test_feature_alone_in_its_group_never_uses_its_discount():
+    table = {**TABLE, "group": ["p", None, None], "discount_cost": [20, 2, None]}
+    assert prices(pd.DataFrame(table)).least.tolist() == [1, 300, 5]
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        ({"age": 1, "mri": -3, "bp": 5}, r"cost of 'mri' is -3\.0; costs must be zero or more"),
+        ([1, float("nan"), 5], "cost of 'mri' is nan; costs must be finite"),
+        ([1, float("inf"), 5], "cost of 'mri' is inf; costs must be finite"),
+        ([1, None, 5], "cost of 'mri' is None; costs must be numbers"),
+        ([1, "dear", 5], "cost of 'mri' is 'dear'; costs must be numbers"),
+        ({"age": 1}, r"no price for 2 of 3 features \('mri', 'bp'\); every feature needs one"),
+        ({"age": 1, "mir": 3, "bp": 5}, "'mir', which is not a feature; did you mean 'mri'"),
+        (
+            {"age": 1, "mri": 3, "bp": 5, "?": 1},
+            r"'\?', which is not a feature; known names: 'age', 'mri', 'bp'",
+        ),
+        (pd.Series([1, 2, 3], index=[5, 6, 7]), "'5', which is not a feature"),
+        (
+            pd.Series([1, 2, 3, 4], index=["age", "age", "mri", "bp"]),
+            "feature 'age' is listed twice",
+        ),
+        ([1, 2], r"costs has shape \(2,\); .* each of the 3 features"),
+        ([], r"costs has shape \(0,\); .* each of the 3 features"),
+        (np.ones((3, 1)), r"costs has shape \(3, 1\); .* each of the 3 features"),
+        (np.ones((1, 3)), r"costs has shape \(1, 3\); .* each of the 3 features"),
+        (np.array(5.0), r"costs has shape \(\); .* each of the 3 features"),
+        (5, r"costs has shape \(\); .* each of the 3 features"),
+        (pd.DataFrame({"feature": NAMES, "price": 1}), "no column 'cost'; it needs 'feature,cost'"),
+        (pd.DataFrame({"name": NAMES, "cost": 1}), "no column 'feature'; it needs 'feature,cost'"),
+        (
+            pd.DataFrame({**TABLE, "group": "g", "discount_cost": [1, -2, 1]}),
+            r"discount_cost of 'bp' is -2\.0; costs must be zero or more",
+        ),
+    ],
+)
+def test_unusable_costs_are_refused(costs, message):
+    with pytest.raises(InvalidCosts, match=message):
+        prices(costs)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("feature,cost\nage,1\nage,2\n", "feature 'age' is listed twice in the price list"),
+        ("feature\nage\n", "no column 'cost'; it needs 'feature,cost'"),
+        ("name,cost\nage,1\n", "no column 'feature'; it needs 'feature,cost'"),
+        ("name,price\n", "no column 'cost'; it needs 'feature,cost'"),
+        ("", "no column 'cost'; it needs 'feature,cost'"),
+        ("feature,cost\n", "no price for 3 of 3 features"),
+        ("feature,cost\nage,1\nmri,\nbp,5\n", "cost of 'mri' is ''; costs must be numbers"),
+        ("feature,cost\nage,1\nmri\nbp,5\n", "cost of 'mri' is None; costs must be numbers"),
+    ],
+)
+def test_unusable_csv_is_refused(price_list, text, message):
+    with pytest.raises(InvalidCosts, match=message):
+        prices(price_list(text))
+
+
+def test_csv_that_does_not_exist_is_named():
+    with pytest.raises(InvalidCosts, match=r"cannot read the price list 'nowhere\.csv': .*No such"):
+        prices("nowhere.csv")
+
+
+def test_csv_that_is_not_text_is_named(tmp_path):
+    path = tmp_path / "prices.csv"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InvalidCosts, match=r"cannot read the price list .*prices\.csv.*utf-8"):
+        prices(path)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (["a", "a"], r"groups has shape \(2,\); .* each of the 3 features"),
+        ("aab", r"groups has shape \(\); .* each of the 3 features"),
+        ({"agee": "a"}, "groups name 'agee', which is not a feature; did you mean 'age'"),
+    ],
+)
+def test_unusable_groups_are_refused(groups, message):
+    with pytest.raises(InvalidCosts, match=message):
+        prices(None, groups)
+
+
+def test_sensor_with_two_prices_is_refused():
+    with pytest.raises(
+        InvalidCosts, match=r"'cam' has two prices, 1\.0 for 'age' and 3\.0 for 'mri'; a sensor has"
+    ):
+        prices([1, 3, 5], ["cam", "cam", None])
+
+
+# What rows pay ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rows():
+    X = np.random.default_rng(0).normal(size=(150, 5))
+    return X, (X[:, 0] + X[:, 1] + X[:, 2] + X[:, 3] > 0).astype(int)
+
+
+def forest(rows, **parameters):
+    return BudgetForestClassifier(alpha=0, max_trees=4, random_state=0, **parameters).fit(*rows)
+
+
+def test_feature_is_charged_once(rows):
+    costs = np.array([1, 2, 4, 8, 16])
+    model = forest(rows, costs=costs)
+    acquired = model.acquired_features(rows[0])
+    assert acquired.any()
+    assert np.array_equal(model.acquisition_cost(rows[0]), acquired @ costs)
+
+
+def test_sensor_is_charged_once(rows):
+    model = forest(rows, costs=[3] * 5, groups=["cam", "cam", None, None, None])
+    acquired = model.acquired_features(rows[0])
+    camera = acquired[:, :2].any(axis=1)
+    assert acquired[:, :2].all(axis=1).any()
+    expected = 3 * camera + 3 * acquired[:, 2:].sum(axis=1)
+    assert np.array_equal(model.acquisition_cost(rows[0]), expected)
+
+
+def test_later_members_of_a_panel_are_charged_the_discount(rows):
+    table = pd.DataFrame(
+        {
+            "feature": [f"x{j}" for j in range(5)],
+            "cost": [10, 10, 10, 9, 9],
+            "group": ["blood", "blood", "blood", None, None],
+            "discount_cost": [2, 2, 2, None, None],
+        }
+    )
+    model = forest(rows, costs=table)
+    acquired = model.acquired_features(rows[0])
+    members = acquired[:, :3].sum(axis=1)
+    assert members.max() > 1
+    expected = np.where(members > 0, 10 + 2 * (members - 1), 0) + 9 * acquired[:, 3:].sum(axis=1)
+    assert np.array_equal(model.acquisition_cost(rows[0]), expected)
+
+
+def test_opening_member_of_a_panel_pays_its_own_cost(rows):
+    table = pd.DataFrame({"feature": ["x0", "x1"], "cost": [9, 8], "group": "g", "discount_cost": [4, 0.5]})
+    X = rows[0][:, :2]
+    model = forest((X, X.sum(axis=1) > 0), costs=table)
+    both = model.acquired_features(X).all(axis=1)
+    assert both.any()
+    root = model.trees_to_dataframe().loc[0, "column"]
+    assert set(model.acquisition_cost(X)[both]) == {[9 + 0.5, 8 + 4][root]}
+
+
+def test_costs_by_name_follow_the_columns(rows):
+    frame = pd.DataFrame(rows[0], columns=list("abcde"))
+    by_name = forest((frame, rows[1]), costs={"e": 5, "d": 4, "c": 3, "b": 2, "a": 1})
+    in_order = forest((frame, rows[1]), costs=[1, 2, 3, 4, 5])
+    assert np.array_equal(by_name.acquisition_cost(frame), in_order.acquisition_cost(frame))
+
+
+def test_bad_costs_are_refused_in_fit(rows):
+    with pytest.raises(InvalidCosts, match="'x9', which is not a feature; did you mean 'x"):
+        forest(rows, costs={f"x{j}": 1 for j in [0, 1, 2, 3, 9]})
