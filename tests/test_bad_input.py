@@ -116,13 +116,11 @@ def test_all_features_constant_is_the_complaint_with_a_budget_too():
 
 
 @pytest.mark.filterwarnings("ignore::budgetforest.errors.UnusualData")
-def test_warning_of_no_useful_tree_states_no_budget_that_was_not_given():
-    with pytest.warns(BudgetTooSmall) as caught:
+def test_no_tree_that_splits_is_the_complaint_without_a_budget():
+    with pytest.warns(UnusualData, match="no feature lowers the impurity") as caught:
         model = fit(SAME, alpha="auto", validation=(X, Y))
-    message = next(str(w.message) for w in caught if w.category is BudgetTooSmall)
     assert model.n_trees_ == 0
-    assert "inf" not in message
-    assert "nan" not in message
+    assert not any(warning.category is BudgetTooSmall for warning in caught)
 
 
 # Validation rows -------------------------------------------------------------------------------
@@ -177,7 +175,7 @@ def test_validation_fraction_lies_between_0_and_1(fraction):
 
 
 def test_validation_fraction_must_hold_out_rows():
-    with pytest.raises(InvalidData, match=r"=0\.001 of 120 rows holds out none; give more rows"):
+    with pytest.raises(InvalidData, match=r"=0\.001 of 120 rows holds out none, .*give more distinct rows"):
         fit(validation_fraction=0.001, budget=2)
 
 
@@ -365,7 +363,7 @@ def test_other_budget_needs_a_fitted_forest():
         ([(float("nan"), (1, 1))], r"\(nan, \(1, 1\)\) is not admissible: gamma must be"),
         ([(1, (2, 0))], r"\(1, \(2, 0\)\) is not admissible: .*at least two of them positive"),
         ([(1, (2, -1))], r"\(1, \(2, -1\)\) is not admissible: .*zero or more"),
-        ([(1, (1.5, 1))], r"\(1, \(1\.5, 1\)\) is not admissible: .*whole numbers"),
+        ([(1, (1.5, 1))], r"\(1, \(1\.5, 1\)\) is not .*whole exponents"),
     ],
 )
 def test_malformed_polynomial_is_refused(terms, message):
@@ -376,7 +374,7 @@ def test_malformed_polynomial_is_refused(terms, message):
 
 @pytest.mark.parametrize("power", [1, 0, -2, 2.5, "two"])
 def test_powers_are_whole_from_two_up(power):
-    with pytest.raises(InvalidParameter, match=f"l={power}; it must be a whole number, 2 up"):
+    with pytest.raises(InvalidParameter, match=f"l={power!r}; it must be a whole number, 2 up"):
         fit(impurity=Powers(power))
 
 
@@ -416,7 +414,7 @@ def below_zero(n):
 
 
 def test_impurity_function_must_be_finite():
-    with pytest.raises(InvalidParameter, match="'nowhere_defined' is nan on one row of each class"):
+    with pytest.raises(InvalidParameter, match="'nowhere_defined' is nan for the class counts"):
         fit(impurity=nowhere_defined)
 
 

@@ -80,7 +80,7 @@ def test_demo_compares_and_decides_a_row():
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    costs = [float(c) for c in re.findall(r"│ +\d+ │ +([\d.]+) │", done.stdout)]
+    costs = [float(c) for c in re.findall(r"(?m)^│ +\d+ │ +([\d.]+) │", done.stdout)]
     assert len(costs) == 7
     assert max(costs) < 64
     assert re.search(r"tree +1 asks for pixel_\d_\d \(cost 1\)", done.stdout)

@@ -22,7 +22,8 @@ def nested(model, number=0):
         feature = int(tree.feature[node])
         if tree.route[node] == BY_CATEGORY:
             start = tree.left[node]
-            children = sorted(set(tree.branches[start : start + tree.right[node] + 1].tolist()))
+            branches = tree.branches[start : start + tree.right[node] + 1]
+            children = branches[branches >= 0].tolist()
             return ("node", feature, None, "category", counts, [at(c) for c in children])
         side = ("right", "left")[tree.route[node]]
         children = [at(tree.left[node]), at(tree.right[node])]

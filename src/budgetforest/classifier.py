@@ -40,7 +40,7 @@ from budgetforest.frame import to_dataframe
 from budgetforest.progress import progress
 from budgetforest.split import Splitter
 from budgetforest.table import as_frame, learn_schema, to_matrix
-from budgetforest.train import Rows, Settings, grow_offers, hold_out, in_units
+from budgetforest.train import MOST_WEIGHT, Rows, Settings, grow_offers, hold_out, in_units
 
 
 class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -188,7 +188,14 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         settings = self._settings_
         best = best_at(self._offers, budget)
         trees = []
-        if best is None:
+        if best is None and not self._offers:
+            warnings.warn(
+                "no feature lowers the impurity, so no tree splits: the forest predicts the most common "
+                "class at no cost; check that the features tell the classes apart",
+                UnusualData,
+                stacklevel=3,
+            )
+        elif best is None:
             cheapest = min((offer.refused for offer in self._offers), default=math.nan)
             cheapest = min([cheapest, *(p.cost for o in self._offers for p in o.points[:1])])
             warnings.warn(
@@ -240,13 +247,18 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.classes_, label = np.unique(y[used], return_inverse=True)
         if len(self.classes_) < 2:
             raise InvalidData(
-                f"y has one class ({list(self.classes_)}) among the rows of positive weight; "
+                f"y has one class ({self.classes_.tolist()}) among the rows of positive weight; "
                 "a classifier needs at least two classes"
             )
         if weight.sum() < 1:
             raise InvalidData(
                 f"sample_weight sums to {weight.sum():g}, less than one row; a weight of 2 counts as "
                 f"the row twice: multiply the weights by {len(used) / weight.sum():g}"
+            )
+        if weight.sum() > MOST_WEIGHT:
+            raise InvalidData(
+                f"sample_weight sums to {weight.sum():g}, more than {MOST_WEIGHT:g} rows; a weight of 2 "
+                f"counts as the row twice: divide the weights by {weight.sum() / len(used):g}"
             )
         units, unit = in_units(weight[used])
         if len(used) < len(y):
@@ -287,8 +299,8 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         unknown = np.unique(y[self.classes_[label] != y])
         if len(unknown):
             raise InvalidData(
-                f"validation has the label {unknown[0]!r}, which is not among the training "
-                f"classes {list(self.classes_)}"
+                f"validation has the label {unknown.tolist()[0]!r}, which is not among the training "
+                f"classes {self.classes_.tolist()}; leave its rows out or add some to training"
             )
         self._warn_of_absent_classes(label)
         one = np.ones(len(label), np.int64)
@@ -299,8 +311,9 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         train, held = hold_out(rows, fraction, seed)
         if not len(held):
             raise InvalidData(
-                f"validation_fraction={fraction} of {len(rows.label)} rows holds out none; "
-                "give more rows, a larger fraction, or validation=(X, y)"
+                f"validation_fraction={fraction} of {len(rows.label)} rows holds out none, since equal rows "
+                "stay together and each class keeps one in training; give more distinct rows, a larger "
+                "fraction, or validation=(X, y)"
             )
         self._warn_of_absent_classes(rows.label[held])
         return rows.take(train), rows.take(held)
@@ -309,7 +322,7 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         absent = np.setdiff1d(np.arange(len(self.classes_)), label)
         if len(absent):
             warnings.warn(
-                f"no validation row has the class {self.classes_[absent[0]]!r} "
+                f"no validation row has the class {self.classes_[absent].tolist()[0]!r} "
                 f"({len(absent)} of {len(self.classes_)} classes are absent): "
                 "its errors do not count in the choice of the forest",
                 UnusualData,

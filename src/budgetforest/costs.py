@@ -67,31 +67,34 @@ def _prices(costs: Anything, names: Sequence[str]) -> dict[str, _Price]:
     if costs is None:
         return {name: _Price(1.0) for name in names}
     if isinstance(costs, str | os.PathLike):
-        return _from_records(_read_csv(Path(costs)), names)
+        return _from_records(*_read_csv(Path(costs)), names)
     frame = nw.from_native(costs, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        return _from_records(frame.rows(named=True), names)
+        return _from_records(frame.columns, frame.rows(named=True), names)
     by_name = _by_name(costs, names, "costs", complete=True)
     return {name: _Price(_number(by_name[name], "cost", name)) for name in names}
 
 
-def _read_csv(path: Path) -> list[dict[str, Any]]:
+def _read_csv(path: Path) -> tuple[Sequence[str], list[dict[str, Any]]]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            return list(csv.DictReader(file))
+            reader = csv.DictReader(file)
+            return reader.fieldnames or (), list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidCosts(f"cannot read the price list {str(path)!r}: {error}") from error
 
 
-def _from_records(records: Iterable[Mapping[str, Any]], names: Sequence[str]) -> dict[str, _Price]:
+def _from_records(
+    columns: Sequence[str], records: Iterable[Mapping[str, Any]], names: Sequence[str]
+) -> dict[str, _Price]:
+    for column in ("cost", "feature"):
+        if column not in columns:
+            raise InvalidCosts(
+                f"the price list has no column {column!r}; it needs 'feature,cost' and may have "
+                f"'group,discount_cost', and has {list(columns)}"
+            )
     prices: dict[str, _Price] = {}
     for record in records:
-        missing = {"feature", "cost"} - set(record)
-        if missing:
-            raise InvalidCosts(
-                f"the price list has no column {sorted(missing)[0]!r}; "
-                "it needs 'feature,cost' and may have 'group,discount_cost'"
-            )
         name = str(record["feature"])
         if name in prices:
             raise InvalidCosts(f"feature {name!r} is listed twice in the price list; list it once")
@@ -108,14 +111,19 @@ def _from_records(records: Iterable[Mapping[str, Any]], names: Sequence[str]) ->
 def _by_name(given: Anything, names: Sequence[str], what: str, *, complete: bool) -> dict[str, Any]:
     """A mapping, Series or list in column order as a mapping by name."""
     if isinstance(given, Mapping) or (hasattr(given, "index") and hasattr(given, "items")):
-        mapping = {str(name): value for name, value in given.items()}
+        mapping: dict[str, Any] = {}
+        for name, value in given.items():
+            if str(name) in mapping:
+                raise InvalidCosts(f"feature {str(name)!r} is listed twice in {what}; list it once")
+            mapping[str(name)] = value
         positions = {str(i) for i in range(len(names))}
         if set(mapping) == positions and not positions & set(names):
             return dict(zip(names, (mapping[str(i)] for i in range(len(names))), strict=True))
         _check_names(mapping, names, what, complete=complete)
         return mapping
-    values = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
-    if len(values) != len(names) or np.ndim(values[0]) > 0:
+    listed = np.ndim(given) == 1 if hasattr(given, "ndim") else isinstance(given, Iterable)
+    values = list(given) if listed and not isinstance(given, str) else []
+    if len(values) != len(names) or any(isinstance(v, list | tuple | np.ndarray) for v in values):
         raise InvalidCosts(
             f"{what} has shape {np.shape(given)}; it must list one value for each of the "
             f"{len(names)} features, in column order"
@@ -124,8 +132,8 @@ def _by_name(given: Anything, names: Sequence[str], what: str, *, complete: bool
 
 
 def _check_names(given: Iterable[str], names: Sequence[str], what: str, *, complete: bool) -> None:
-    listed = set(given)
-    for name in listed.difference(names):
+    listed = dict.fromkeys(given)
+    for name in (name for name in listed if name not in set(names)):
         raise InvalidCosts(f"{what} name {name!r}, which is not a feature; {near(name, names)}")
     absent = [name for name in names if name not in listed]
     if complete and absent:
@@ -150,9 +158,8 @@ def _number(value: Any, what: str, name: str) -> float:
 
 def _label(value: Any) -> str | None:
     """A group's name, or None where the cell is empty."""
-    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
-        return None
-    return str(value)
+    text = "" if value is None else str(value)
+    return None if text in ("", "nan", "<NA>") else text
 
 
 def _assemble(prices: Sequence[_Price], names: Sequence[str]) -> Costs:

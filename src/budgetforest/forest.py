@@ -87,8 +87,12 @@ def _moved(tree: Tree, root: int, start: int) -> Tree:
     return tree._replace(
         left=left.astype(np.int32),
         right=right.astype(np.int32),
-        branches=(tree.branches + root).astype(np.int32),
+        branches=_shifted(tree.branches, root),
     )
+
+
+def _shifted(branches: Ids, by: int) -> Ids:
+    return np.where(branches >= 0, branches + by, branches - by).astype(np.int32)
 
 
 def open_ledger(n_rows: int, costs: Costs) -> Ledger:
@@ -216,8 +220,8 @@ def add_scores(counts: Counts, leaves: Ids, voting: int, scores: Floats) -> None
 def tree_of(forest: Forest, number: int) -> Tree:
     """One tree of a forest, its numbers its own again."""
     first, last = int(forest.roots[number]), int(forest.roots[number + 1])
-    parts = [part[first:last] for part in forest.nodes[:-1]]
-    nodes = Tree._make([*parts, forest.nodes.branches])
+    parts = [part[first:last] for part in forest.nodes[:-2]]
+    nodes = Tree._make([*parts, forest.nodes.branches, forest.nodes.floor[number : number + 1]])
     inner, nominal = nodes.feature != LEAF, nodes.route == BY_CATEGORY
     starts = nodes.left[nominal]
     start = int(starts.min()) if len(starts) else 0
@@ -225,7 +229,7 @@ def tree_of(forest: Forest, number: int) -> Tree:
     return nodes._replace(
         left=nodes.left - np.where(nominal, start, np.where(inner, first, 0)).astype(np.int32),
         right=nodes.right - np.where(inner & ~nominal, first, 0).astype(np.int32),
-        branches=nodes.branches[start:stop] - np.int32(first),
+        branches=_shifted(nodes.branches[start:stop], -first),
     )
 
 

@@ -23,12 +23,8 @@ def to_dataframe(forest: Forest, schema: Schema, classes: Any) -> Any:
         import pandas as pd
     except ImportError:
         raise MissingExtra("trees_to_dataframe needs pandas: pip install pandas") from None
-    frames = [
-        pd.DataFrame(_columns(tree_of(forest, t), forest, schema, classes)).assign(tree=t)
-        for t in range(forest.n_trees)
-    ]
-    if not frames:
-        return pd.DataFrame(columns=["tree", "node"])
+    trees = [(t, tree_of(forest, t)) for t in range(forest.n_trees)] or [(0, forest.nodes)]
+    frames = [pd.DataFrame(_columns(tree, forest, schema, classes)).assign(tree=t) for t, tree in trees]
     table = pd.concat(frames, ignore_index=True)
     table.insert(0, "tree", table.pop("tree"))
     whole = ["parent", "left", "right", "column"]
@@ -78,6 +74,6 @@ def _categories(tree: Tree, schema: Schema, parent: Any) -> list[Any]:
         names = [*(schema.categories[tree.feature[node]] or ()), "missing"]
         slots = tree.branches[tree.left[node] : tree.left[node] + len(names)]
         for category, child in zip(names, slots, strict=True):
-            if found[child] is None:
+            if child >= 0:
                 found[child] = category
     return found

@@ -20,7 +20,16 @@ from budgetforest.draws import draw_rows, mix, tree_key
 from budgetforest.impurity import evaluate
 from budgetforest.jit import inner, kernel
 from budgetforest.rows import Profile, fill_profile, partition, partition_by_code, room_for
-from budgetforest.split import LEAST_DROP, MOST_STUMPS, RANDOM, Measure, Node, is_better, search
+from budgetforest.split import (
+    LEAST_DROP,
+    MOST_STUMPS,
+    RANDOM,
+    Measure,
+    Node,
+    is_better,
+    search,
+    search_nominal,
+)
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree, empty_tree
 
 LEFT, RIGHT = -1, -2
@@ -114,7 +123,7 @@ def grow_tree(sample: Sample, plan: Plan, seed: int, number: int) -> Tree:
     tree = empty_tree(2 * len(rows) + 1, plan.n_classes)
     room = room_for_growth(sample.columns, plan, len(rows))
     size, branches = greedy_tree(sample.columns, sample.label, times, rows, plan, key, tree, room)
-    return Tree._make([*(part[:size].copy() for part in tree[:-1]), branches])
+    return Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
 
 
 def room_for_growth(columns: Columns, plan: Plan, n_rows: int) -> Room:
@@ -206,7 +215,9 @@ def greedy_tree(
             room.shares[1, :classes],
             room.shares[2, :classes],
         )
-        best, cut, threshold, route, floor, n_features = best_split(
+        if parent < 0:
+            tree.floor[0] = least_per_drop(columns, codes, here, plan, known, room)
+        best, cut, threshold, route, n_features = best_split(
             columns, codes, here, plan, known, room, n_features
         )
         if best == LEAF:
@@ -214,7 +225,6 @@ def greedy_tree(
         tree.feature[node] = best
         tree.threshold[node] = threshold
         tree.route[node] = route
-        tree.floor[node] = floor
         missing = columns.n_codes[best]
         if route == BY_CATEGORY:
             partition_by_code(codes[best], here, missing, room.begin, room.buffer)
@@ -298,8 +308,8 @@ def gather(rows: Ids, label: Ids, times: Counts, counts: Counts, plan: Plan, roo
 @inner
 def best_split(
     columns: Columns, codes: Codes, rows: Ids, plan: Plan, node: Node, room: Room, n_features: int
-) -> tuple[int, int, float, int, float, int]:
-    """The feature of least risk: (feature, last code left, threshold, route, floor, features left).
+) -> tuple[int, int, float, int, int]:
+    """The feature of least risk: (feature, last code left, threshold, route, features left).
 
     The first ``n_features`` of ``room.features`` are tried. One that has a single value here has a
     single value in every part of these rows, and one that lowers a supermodular F by nothing here does
@@ -311,7 +321,6 @@ def best_split(
     best_cut = -1
     best_threshold = np.nan
     best_route = 0
-    floor = np.inf
     at = 0
     while at < n_features:
         j = room.features[at]
@@ -336,15 +345,27 @@ def best_split(
             best_cut = cut
             best_threshold = threshold
             best_route = route
-        if drop > LEAST_DROP:
-            floor = min(floor, plan.least[j] / drop)
         if drop == -np.inf or (drop <= LEAST_DROP and plan.measure.bisect and plan.splitter != RANDOM):
             n_features -= 1
             room.features[at] = room.features[n_features]
             room.features[n_features] = j
         else:
             at += 1
-    return best, best_cut, best_threshold, best_route, floor, n_features
+    return best, best_cut, best_threshold, best_route, n_features
+
+
+@inner
+def least_per_drop(columns: Columns, codes: Codes, rows: Ids, plan: Plan, node: Node, room: Room) -> float:
+    """Least cost per drop of impurity if features, at their cheapest, told all their values at once."""
+    least = np.inf
+    for j in range(len(plan.cost)):
+        size = fill_profile(
+            codes[j], columns.n_codes[j], rows, room.label, room.times, len(node.total), room.profile
+        )
+        drop = node.impurity - search_nominal(room.profile, size, node, plan.measure)
+        if drop > LEAST_DROP:
+            least = min(least, plan.least[j] / drop)
+    return least
 
 
 @inner
@@ -365,4 +386,4 @@ def _fill_empty_branches(size: int, tree: Tree, branches: Ids) -> None:
                 most = rows
         for slot in range(tree.left[node], tree.left[node] + tree.right[node] + 1):
             if branches[slot] < 0:
-                branches[slot] = largest
+                branches[slot] = ~largest

@@ -8,9 +8,11 @@ entropy and Gini are not and serve for comparison. Kernels choose by code, see `
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,8 +138,8 @@ def compiled(chosen: Anything, n_classes: int, alpha: float = 0.0) -> Impurity:
         case Gini():
             return _plain(GINI, [alpha])
         case Powers():
-            if chosen.l != int(chosen.l) or chosen.l < 2:
-                raise InvalidParameter(f"Powers has l={chosen.l}; it must be a whole number, 2 up")
+            if not isinstance(chosen.l, Integral) or chosen.l < 2:
+                raise InvalidParameter(f"Powers has l={chosen.l!r}; it must be a whole number, 2 up")
             return _plain(POWERS, [chosen.l])
         case Polynomial():
             return _plain(POLYNOMIAL, _polynomial_params(chosen, n_classes))
@@ -163,9 +165,11 @@ def _polynomial_params(chosen: Polynomial, n_classes: int) -> list[float]:
     params: list[float] = []
     for term in chosen.terms:
         try:
-            gamma, powers = float(term[0]), [int(p) for p in term[1]]
+            gamma, powers = float(term[0]), [operator.index(p) for p in term[1]]
         except (TypeError, ValueError, IndexError):
-            raise InvalidParameter(f"polynomial term {term!r} is not (gamma, (p_1, ..., p_k))") from None
+            raise InvalidParameter(
+                f"polynomial term {term!r} is not (gamma, (p_1, ..., p_k)) with whole exponents"
+            ) from None
         if len(powers) != n_classes:
             raise InvalidParameter(
                 f"polynomial term {term!r} has {len(powers)} exponents; there are {n_classes} classes"
@@ -185,11 +189,17 @@ def _callback(function: Callable[..., float], n_classes: int) -> Any:
     name = getattr(function, "__name__", repr(function))
     try:
         callback = counts_callback(function)
-        value = value_of(Impurity(CUSTOM, np.zeros(1), callback), np.ones(n_classes))
+        f = Impurity(CUSTOM, np.zeros(1), callback)
+        tried = [np.ones(n_classes), *np.eye(n_classes), np.zeros(n_classes)]
+        values = [value_of(f, counts) for counts in tried]
     except Exception as error:
         raise InvalidParameter(f"impurity function {name!r} does not compile with numba: {error}") from error
-    if not np.isfinite(value):
-        raise InvalidParameter(f"impurity function {name!r} is {value} on one row of each class")
+    for counts, value in zip(tried, values, strict=True):
+        if not 0 <= value < np.inf:
+            raise InvalidParameter(
+                f"impurity function {name!r} is {value} for the class counts {counts.tolist()}; it must be "
+                "a finite number, zero or more, for any counts"
+            )
     return callback
 
 

@@ -99,7 +99,7 @@ def counts_callback(function: Callable[..., float] | None) -> Any:
         return _plain_callback(function or _nothing)
     if function is None:
         return _idle_callback()
-    inner = function if hasattr(function, "py_func") else numba.njit(function)
+    inner = function if hasattr(function, "py_func") else numba.njit(error_model="numpy")(function)
 
     def callback(pointer, size):  # type: ignore[no-untyped-def]  # pragma: no cover
         return inner(carray(pointer, (size,)))

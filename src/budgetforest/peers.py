@@ -21,7 +21,6 @@ def from_sklearn(model: Any, costs: Costs) -> Forest:
 def _tree(fitted: Any) -> Tree:
     inner = fitted.children_left >= 0
     rows = np.round(fitted.value[:, 0, :] * fitted.weighted_n_node_samples[:, None])
-    unknown = np.full(fitted.node_count, np.nan)
     return Tree(
         feature=np.where(inner, fitted.feature, LEAF).astype(np.int32),
         threshold=np.where(inner, fitted.threshold, np.nan),
@@ -30,6 +29,6 @@ def _tree(fitted: Any) -> Tree:
         route=np.where(fitted.missing_go_to_left, MISSING_LEFT, MISSING_RIGHT).astype(np.uint8),
         counts=rows.astype(np.int64),
         impurity=fitted.impurity.copy(),
-        floor=unknown,
         branches=np.empty(0, np.int32),
+        floor=np.full(1, np.nan),
     )

@@ -20,7 +20,7 @@ def positive_budget(budget: Anything) -> float:
     """The allowed mean cost; None is no limit."""
     if budget is None:
         return math.inf
-    if not isinstance(budget, Real) or not float(budget) > 0:
+    if not isinstance(budget, Real) or isinstance(budget, bool) or not float(budget) > 0:
         raise InvalidParameter(f"budget is {budget!r}; it must be a positive number, or None for no limit")
     return float(budget)
 
@@ -49,7 +49,7 @@ def share(name: str, value: Anything) -> float:
 def one_of(name: str, value: Anything, choices: type[Choice]) -> Choice:
     """The choice that a name stands for."""
     names = {choice.name.lower(): choice for choice in choices}
-    if value not in names:
+    if not isinstance(value, str) or value not in names:
         raise InvalidParameter(f"{name}={value!r} is unknown; take one of {', '.join(names)}")
     return names[value]
 

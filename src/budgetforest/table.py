@@ -6,7 +6,7 @@ value. What was learnt from the training rows (the ``Schema``) is applied unchan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -91,6 +91,10 @@ def _listed(categorical: Anything, names: Sequence[str]) -> set[int]:
     """Positions of the features that the caller calls nominal."""
     if categorical is None:
         return set()
+    if isinstance(categorical, str) or not isinstance(categorical, Iterable):
+        raise InvalidParameter(
+            f"categorical_features is {categorical!r}; it must be a list of names or positions, or a mask"
+        )
     items = list(categorical)
     if items and all(isinstance(i, bool | np.bool_) for i in items):
         if len(items) != len(names):
@@ -103,7 +107,7 @@ def _listed(categorical: Anything, names: Sequence[str]) -> set[int]:
     for item in items:
         if isinstance(item, int | np.integer) and 0 <= item < len(names):
             found.add(int(item))
-        elif item in positions:
+        elif isinstance(item, str) and item in positions:
             found.add(positions[item])
         else:
             raise InvalidParameter(

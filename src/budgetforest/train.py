@@ -24,6 +24,9 @@ from budgetforest.split import Measure, Splitter
 from budgetforest.table import Schema
 from budgetforest.tree import Tree
 
+MOST_WEIGHT = 2**30
+"""Counts of a node must fit 32 bits."""
+
 
 class Rows(NamedTuple):
     """Labelled rows, checked."""
@@ -75,7 +78,7 @@ def in_units(weight: Floats) -> tuple[Counts, float]:
     """
     unit = 1.0
     if (weight != np.round(weight)).any():
-        unit = 2.0 ** np.ceil(np.log2(weight.sum() / 2**30))
+        unit = 2.0 ** np.ceil(np.log2(weight.sum() / MOST_WEIGHT))
     return np.round(weight / unit).astype(np.int64), unit
 
 

@@ -35,10 +35,10 @@ class Tree(NamedTuple):
     """(d, k) class counts of the training rows, in units of weight."""
     impurity: Floats
     """(d) F of the counts."""
-    floor: Floats
-    """(d) least cost per drop of impurity over all features at their cheapest; infinite at leaves."""
     branches: Ids
-    """Children of the nominal nodes, one after the other."""
+    """Children of the nominal nodes, one after the other; ``~child`` where training had no row."""
+    floor: Floats
+    """(1, or one per tree) least cost per drop of impurity at the root, see ``certificate``."""
 
 
 def empty_tree(n_nodes: int, n_classes: int) -> Tree:
@@ -51,8 +51,8 @@ def empty_tree(n_nodes: int, n_classes: int) -> Tree:
         route=np.zeros(n_nodes, np.uint8),
         counts=np.zeros((n_nodes, n_classes), np.int64),
         impurity=np.zeros(n_nodes),
-        floor=np.full(n_nodes, np.inf),
         branches=np.empty(0, np.int32),
+        floor=np.full(1, np.inf),
     )
 
 
@@ -64,7 +64,8 @@ def next_node(tree: Tree, node: int, value: float) -> int:
         at = categories
         if 0 <= value < categories:  # False for NaN
             at = int(value)
-        return int(tree.branches[tree.left[node] + at])
+        child = tree.branches[tree.left[node] + at]
+        return int(child if child >= 0 else ~child)
     if np.isnan(value):
         return int(tree.left[node] if route == MISSING_LEFT else tree.right[node])
     return int(tree.left[node] if value <= tree.threshold[node] else tree.right[node])
@@ -90,7 +91,8 @@ def parents(tree: Tree) -> Ids:
             continue
         if tree.route[node] == BY_CATEGORY:
             for slot in range(tree.left[node], tree.left[node] + tree.right[node] + 1):
-                parent[tree.branches[slot]] = node
+                if tree.branches[slot] >= 0:
+                    parent[tree.branches[slot]] = node
         else:
             parent[tree.left[node]] = node
             parent[tree.right[node]] = node

@@ -1,0 +1,22 @@
+"""``python -m benchmarks`` runs every measurement; give names to run some."""
+
+import warnings
+
+import click
+
+from benchmarks import curve, speed
+from budgetforest import UnusualData
+
+MEASUREMENTS = {"speed": speed.run, "curve": curve.run}
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(list(MEASUREMENTS)))
+def main(names: tuple[str, ...]) -> None:
+    """Run the measurements NAMES (all by default) and write their results beside this package."""
+    warnings.simplefilter("ignore", UnusualData)  # a constant column is no news here
+    for name in names or MEASUREMENTS:
+        MEASUREMENTS[name]()
+
+
+main()

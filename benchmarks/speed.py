@@ -1,0 +1,102 @@
+"""Growing one tree beside scikit-learn's, and what a new process waits for."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.table import Table
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from benchmarks.data import covertype
+from budgetforest import BudgetForestClassifier
+
+RESULTS = Path(__file__).parent / "results"
+REPEATS = 7
+
+SMALL_FIT = (
+    "import time; start = time.perf_counter(); from budgetforest import BudgetForestClassifier; "
+    "from sklearn.datasets import load_wine; X, y = load_wine(return_X_y=True); "
+    "imported = time.perf_counter(); BudgetForestClassifier(alpha=0, max_trees=2).fit(X, y); "
+    "print(imported - start, time.perf_counter() - imported)"
+)
+
+
+def run() -> None:
+    """Measure, print, write ``results/speed.json``."""
+    console = Console()
+    data = covertype(36_603)
+    sides: dict[str, Callable[[], object]] = {
+        "budgetforest": lambda: _tree(data),
+        "scikit-learn tree": lambda: DecisionTreeClassifier(random_state=0).fit(data.X, data.y),
+        "budgetforest, bootstrap": lambda: _tree(data, bootstrap=True),
+        "scikit-learn forest of one": lambda: RandomForestClassifier(
+            1, max_features=None, random_state=0
+        ).fit(data.X, data.y),
+    }
+    seconds = alternate(sides)
+    table = Table(title=f"one tree, all features searched, one thread: {data.name}")
+    for head in ("", "median s", "best s", "worst s"):
+        table.add_column(head, justify="right")
+    for name, times in seconds.items():
+        table.add_row(name, f"{median(times):.3f}", f"{min(times):.3f}", f"{max(times):.3f}")
+    console.print(table)
+    ratios = {
+        "tree": median(seconds["scikit-learn tree"]) / median(seconds["budgetforest"]),
+        "bootstrap": median(seconds["scikit-learn forest of one"])
+        / median(seconds["budgetforest, bootstrap"]),
+    }
+    console.print(f"scikit-learn takes {ratios['tree']:.2f} times as long, bootstrapped {ratios['bootstrap']:.2f}")
+    start = start_up()
+    for what, value in start.items():
+        console.print(f"{what}: {value:.2f} s")
+    RESULTS.mkdir(exist_ok=True)
+    result = {"data": data.name, "seconds": seconds, "ratios": ratios, "start-up": start}
+    (RESULTS / "speed.json").write_text(json.dumps(result, indent=1) + "\n")
+
+
+def _tree(data, *, bootstrap=False):
+    model = BudgetForestClassifier(alpha=0, max_trees=1, bootstrap=bootstrap, random_state=0)
+    return model.fit(data.X, data.y)
+
+
+def alternate(sides: dict[str, Callable[[], object]]) -> dict[str, list[float]]:
+    """Seconds of each side, taken in turns after one run to warm up."""
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    for repeat in range(REPEATS + 1):
+        for name, side in sides.items():
+            start = time.perf_counter()
+            side()
+            if repeat:
+                seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def start_up() -> dict[str, float]:
+    """Seconds of a new process: import, first small fit with an empty and with a full cache."""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = os.environ | {"NUMBA_CACHE_DIR": cache}
+
+        def small_fit() -> list[float]:
+            done = subprocess.run(
+                [sys.executable, "-c", SMALL_FIT], env=environment, capture_output=True, text=True, check=True
+            )
+            return [float(part) for part in done.stdout.split()]
+
+        first = small_fit()
+        later = [small_fit() for _ in range(3)]
+    code = "import time; s = time.perf_counter(); import budgetforest; print(time.perf_counter() - s)"
+    bare = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return {
+        "import budgetforest": float(bare.stdout),
+        "import of the classifier (scikit-learn and numba included)": min(t[0] for t in later),
+        "first fit, empty cache": first[1],
+        "first fit of a later process": min(t[1] for t in later),
+    }
