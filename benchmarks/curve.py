@@ -44,7 +44,9 @@ def draw(ours: np.ndarray, theirs: np.ndarray, n_features: int) -> None:
     figure, axes = plt.subplots(figsize=(7, 3.6), layout="constrained")
     axes.plot(*theirs.T, "o-", color="#999999", label="scikit-learn RandomForest, 1 to 25 trees")
     axes.plot(*ours.T, "o-", color="#1f6f54", label="budgetforest, one fit")
-    axes.set(xlabel=f"features acquired for an average test row, of {n_features}", ylabel="test error", ylim=0)
+    axes.set(
+        xlabel=f"features acquired for an average test row, of {n_features}", ylabel="test error", ylim=0
+    )
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#eeeeee")
     axes.legend(frameon=False)

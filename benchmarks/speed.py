@@ -53,7 +53,9 @@ def run() -> None:
         "bootstrap": median(seconds["scikit-learn forest of one"])
         / median(seconds["budgetforest, bootstrap"]),
     }
-    console.print(f"scikit-learn takes {ratios['tree']:.2f} times as long, bootstrapped {ratios['bootstrap']:.2f}")
+    console.print(
+        f"scikit-learn takes {ratios['tree']:.2f} times as long, bootstrapped {ratios['bootstrap']:.2f}"
+    )
     start = start_up()
     for what, value in start.items():
         console.print(f"{what}: {value:.2f} s")

@@ -194,3 +194,60 @@ def test_children_partition_the_parent(data, splitter):
 
 def test_warnings_of_the_package_share_a_base():
     assert issubclass(BudgetForestWarning, UserWarning)
+
+
+@pytest.mark.parametrize("splitter", ["binned", "exact", "random"])
+def test_a_small_forest_learns_pays_and_is_certified(splitter):
+    rng = np.random.default_rng(0)
+    X = rng.random((120, 3))
+    y = (X[:, 0] > 0.5).astype(int) + (X[:, 1] > 0.7)
+    model = forest(X, y, budget=3, splitter=splitter, validation=None)
+    assert model.score(X, y) > 0.7
+    assert model.acquisition_cost(X).max() <= 3
+    assert all(certificate.ratio >= 1 - 1e-9 for certificate in model.certificates_)
+
+
+@pytest.mark.parametrize("name", ["entropy", "gini", "powers"])
+@given(data=labelled_rows())
+def test_impurity_falls_from_node_to_node_by_expected_splits(name, data):
+    table = forest(*data, impurity=name, alpha="auto", criterion="expected").trees_to_dataframe()
+    inner = table[table.feature.notna()]
+    assert (inner.impurity > 0).all()
+    assert (inner.rows >= 2).all()
+
+
+@given(data=labelled_rows(max_classes=3), alpha=st.sampled_from([0.0, 0.3]))
+def test_entropy_below_alpha_counts_as_pure(data, alpha):
+    table = forest(*data, impurity="entropy", alpha=[alpha], criterion="expected").trees_to_dataframe()
+    assert ((table.impurity == 0) | (table.impurity >= alpha)).all()
+
+
+def test_own_function_of_the_counts_grows_the_same_forest():
+    rng = np.random.default_rng(1)
+    X, y = rng.random((80, 3)), rng.integers(0, 2, 80)
+    same(forest(X, y, alpha=0), forest(X, y, alpha=0, impurity=lambda n: n[0] * n[1]))
+
+
+@pytest.mark.parametrize("voting", ["majority", "soft", "counts"])
+@given(data=labelled_rows())
+def test_label_is_the_class_of_most_votes(voting, data):
+    model = forest(*data, voting=voting)
+    best = model.predict_proba(data[0]).argmax(axis=1)
+    np.testing.assert_array_equal(model.classes_[best], model.predict(data[0]))
+
+
+@given(data=labelled_rows(max_features=3))
+def test_later_members_of_a_panel_cost_their_discount(data):
+    X, y = data
+    prices = pd.DataFrame(
+        {
+            "feature": ["x0", "x1", "x2"],
+            "cost": 5.0,
+            "group": ["a", "a", ""],
+            "discount_cost": [2.0, 2.0, 0.0],
+        }
+    )[: X.shape[1]]
+    model = forest(X, y, costs=prices)
+    have = model.acquired_features(X)
+    in_panel, alone = have[:, :2].sum(axis=1), have[:, 2:].sum(axis=1)
+    np.testing.assert_allclose(model.acquisition_cost(X), 5 * alone + 5 * (in_panel > 0) + 2 * (in_panel > 1))

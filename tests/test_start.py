@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import budgetforest
+from budgetforest.cli import main
 
 SMALL_FIT = (
     "from budgetforest import BudgetForestClassifier; from sklearn.datasets import load_wine; "
@@ -72,13 +74,8 @@ def test_version_of_the_command_line():
 
 
 def test_demo_compares_and_decides_a_row():
-    done = subprocess.run(
-        [sys.executable, "-m", "budgetforest", "demo", "--folds", "2"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(main, ["demo", "--folds", "2"])
+    assert done.exit_code == 0, done.output
     assert done.stderr == ""
     costs = [float(c) for c in re.findall(r"(?m)^│ +\d+ │ +([\d.]+) │", done.stdout)]
     assert len(costs) == 7

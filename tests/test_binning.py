@@ -1,0 +1,58 @@
+"""Columns as codes."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from budgetforest.binning import encode, find_points, midpoints
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
+
+
+@given(st.lists(FINITE, min_size=1, max_size=60), st.integers(2, 20), st.data())
+def test_code_is_at_most_b_if_and_only_if_the_value_is_at_most_edge_b(values, max_bins, data):
+    column = np.array(values) + 0.0
+    weights = np.array(data.draw(st.lists(st.integers(1, 5), min_size=len(values), max_size=len(values))))
+    edges = find_points(column, weights, ranked=False, max_bins=max_bins)
+    codes = np.empty(len(column), np.uint8)
+    encode(column, edges, len(edges) + 1, codes)
+    assert len(edges) < max_bins
+    assert (np.diff(edges) > 0).all()
+    for b, edge in enumerate(edges):
+        np.testing.assert_array_equal(codes <= b, column <= edge)
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=80), st.integers(2, 10), st.integers(0, 9))
+def test_edges_know_neither_row_order_nor_the_difference_of_weight_and_repetition(values, bins, seed):
+    column = np.array(values, float)
+    times = np.random.default_rng(seed).integers(1, 4, len(column))
+    turned = np.random.default_rng(seed).permutation(len(column))
+    weighted = find_points(column[turned], times[turned], ranked=False, max_bins=bins)
+    once = np.ones(times.sum(), int)
+    np.testing.assert_array_equal(
+        weighted, find_points(column.repeat(times), once, ranked=False, max_bins=bins)
+    )
+
+
+def test_bins_of_a_continuous_column_are_equally_full():
+    column = np.random.default_rng(0).random(10_000)
+    edges = find_points(column, np.ones(10_000, int), ranked=False, max_bins=100)
+    counts = np.histogram(column, [-1, *edges, 2])[0]
+    assert len(counts) == 100
+    assert set(counts) == {100}
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(1.0, np.nextafter(1.0, 2)), (1e308, 1.7e308), (-5e-324, 0.0), (-1.7e308, 1.7e308)]
+)
+def test_midpoint_parts_its_neighbours(low, high):
+    (middle,) = midpoints(np.array([low]), np.array([high]))
+    assert low <= middle < high
+
+
+def test_missing_values_have_the_code_after_the_last():
+    column = np.array([1.0, np.nan, 3.0])
+    codes = np.empty(3, np.uint8)
+    encode(column, find_points(column, np.ones(3, int), ranked=False, max_bins=256), 2, codes)
+    assert codes.tolist() == [0, 2, 1]
