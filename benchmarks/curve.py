@@ -10,7 +10,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold
 
 from budgetforest import BudgetForestClassifier
-from budgetforest.forest import charge
+from budgetforest.charge import charge
+from budgetforest.forest import Answer
 from budgetforest.peers import from_sklearn
 
 PICTURE = Path(__file__).parent.parent / "docs" / "curve.svg"
@@ -32,7 +33,7 @@ def run() -> None:
         line = []
         for trees in TREES:
             forest = RandomForestClassifier(trees, random_state=0).fit(X[train], y[train])
-            paid = charge(from_sklearn(forest, model.costs_), X[test]).spent.mean()
+            paid = charge(from_sklearn(forest, model.costs_), X[test], Answer.LABEL).spent.mean()
             line.append((paid, 1 - forest.score(X[test], y[test])))
         theirs.append(line)
     draw(np.mean(ours, axis=0), np.mean(theirs, axis=0), X.shape[1])

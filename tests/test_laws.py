@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import budgetforest.forest
+import budgetforest.charge
 from budgetforest import (
     BudgetForestClassifier,
     BudgetForestWarning,
@@ -145,7 +145,7 @@ def test_block_size_changes_nothing(data, block):
     model = forest(X, y)
     whole = model.predict_proba(X), model.acquisition_cost(X), model.acquired_features(X)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(budgetforest.forest, "BLOCK", block)
+        patch.setattr(budgetforest.charge, "BLOCK", block)
         parts = model.predict_proba(X), model.acquisition_cost(X), model.acquired_features(X)
     for a, b in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(a, b)

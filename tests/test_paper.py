@@ -12,7 +12,7 @@ import reference
 from budgetforest import ThresholdPairs
 from budgetforest.impurity import ThresholdPairs as Pairs
 from budgetforest.impurity import compiled, value_of
-from budgetforest.tree import depths, parents
+from budgetforest.tree import family
 from trees import nested, one_tree
 
 
@@ -57,14 +57,14 @@ def test_the_synthetic_example_is_almost_solved_by_two_features(synthetic):
     model = one_tree(*synthetic, alpha=1)
     assert model.certificates_[0].max_cost == 2
     assert (model.predict(synthetic[0]) != synthetic[1]).sum() == 4
-    assert depths(parents(model.forest_.nodes)).max() == 2
+    assert family(model.forest_.nodes, model.forest_.roots[:-1]).depth.max() == 2
 
 
 def test_the_synthetic_example_needs_all_ten_features_for_no_error(synthetic):
     model = one_tree(*synthetic, alpha=0)
     assert model.score(*synthetic) == 1
     assert model.certificates_[0].max_cost == 10
-    assert depths(parents(model.forest_.nodes)).max() == 10
+    assert family(model.forest_.nodes, model.forest_.roots[:-1]).depth.max() == 10
 
 
 def optimum(rows, labels, costs, impurity, used=frozenset()):

@@ -6,8 +6,9 @@ from sklearn.datasets import load_wine
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from budgetforest.charge import charge, open_ledger
 from budgetforest.costs import read_costs
-from budgetforest.forest import charge, open_ledger
+from budgetforest.forest import Answer
 from budgetforest.peers import from_sklearn
 
 
@@ -21,6 +22,6 @@ def test_a_row_pays_for_the_features_on_its_decision_paths(kind):
         path = tree.decision_path(X).toarray().astype(bool)
         for node in np.flatnonzero(tree.tree_.feature >= 0):
             met[path[:, node], tree.tree_.feature[node]] = True
-    ledger = charge(from_sklearn(model, costs), X)
+    ledger = charge(from_sklearn(model, costs), X, Answer.PROBA)
     np.testing.assert_array_equal(ledger.acquired, met)
     np.testing.assert_allclose(ledger.spent, met @ np.arange(13.0))

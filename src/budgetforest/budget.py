@@ -6,7 +6,6 @@ is the lower envelope of what the offers cost and how they err, for all budgets 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import NamedTuple
@@ -29,35 +28,54 @@ class Point(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """The trees of one alpha within the budget, and the forest after each of them."""
+    """The trees of one alpha, and every forest of the first of them that was measured."""
 
     alpha: float
     trees: list[Tree]
+    """As many as fit the budget."""
     points: list[Point]
-    refused: float
-    """Mean cost with the tree that was dropped; infinite if none was."""
+    """In the order of growth, also those that did not fit."""
+    patience: int
+    """After so many in a row that do not fit, no more are grown."""
 
 
 def within_budget(
     trees: Iterable[Tree],
-    meter: Callable[[Tree], tuple[float, float]],
+    meter: Callable[[Tree], tuple[float, float] | None],
     budget: float,
     most: int,
     alpha: float = 0.0,
+    patience: int = 1,
 ) -> Offer:
     """BUDGETRF: trees until the first that takes the mean cost past the budget, which is dropped.
 
-    ``meter`` adds a tree to its forest and returns the forest's mean cost and error on validation rows.
+    ``meter`` adds a tree to its forest and returns the forest's mean cost and error on validation rows, or
+    None where it does not measure. The cost of labels may fall again (a tie is settled sooner than a
+    single tree), hence ``patience``; the cost of scores never does.
     """
-    kept: list[Tree] = []
-    points: list[Point] = []
+    grown: list[Tree] = []
+    offer = Offer(alpha, grown, [], patience)
     for tree in islice(trees, most):
-        cost, error = meter(tree)
-        if cost > budget:
-            return Offer(alpha, kept, points, refused=cost)
-        kept.append(tree)
-        points.append(Point(alpha, len(kept), cost, error))
-    return Offer(alpha, kept, points, refused=math.inf)
+        grown.append(tree)
+        measured = meter(tree)
+        if measured is not None:
+            offer.points.append(Point(alpha, len(grown), *measured))
+            if all(p.cost > budget for p in offer.points[-patience:]) and len(offer.points) >= patience:
+                break
+    last = last_fitting(offer, budget)
+    return offer._replace(trees=grown[: last.trees if last else 0])
+
+
+def last_fitting(offer: Offer, budget: float) -> Point | None:
+    """The largest forest that growing for this budget would have kept; an unknown cost (NaN) fits."""
+    last, misses = None, 0
+    for point in offer.points:
+        misses = misses + 1 if point.cost > budget else 0
+        if misses == offer.patience:
+            break
+        if not misses:
+            last = point
+    return last
 
 
 def growing_alphas() -> Iterator[float]:
@@ -68,31 +86,34 @@ def growing_alphas() -> Iterator[float]:
 
 
 def best_at(offers: Sequence[Offer], budget: float) -> Point | None:
-    """The offer to take at a budget: least error, then least cost, then the smallest alpha.
+    """The forest to take at a budget: least error, then least cost, then the smallest alpha.
 
-    Each alpha stands for all of its trees that fit, exactly as if trained for this budget. An unknown
-    cost (NaN, there were no validation rows) fits.
+    Each alpha stands for all of its trees that fit, exactly as if trained for this budget.
     """
-    fitting = [[p for p in offer.points if not p.cost > budget] for offer in offers]
-    last = [points[-1] for points in fitting if points]
-    return min(last, key=lambda p: (p.error, p.cost, p.alpha), default=None)
+    fitting = (last_fitting(offer, budget) for offer in offers)
+    return min((p for p in fitting if p), key=lambda p: (p.error, p.cost, p.alpha), default=None)
 
 
-def path_of(offers: Sequence[Offer]) -> list[Point]:
-    """The lower envelope: what is best at some budget and errs less than anything cheaper."""
+def path_of(offers: Sequence[Offer], budget: float) -> list[Point]:
+    """The lower envelope up to a budget: what is best at its own cost and errs less than what is cheaper."""
     path: list[Point] = []
-    for budget in sorted({point.cost for offer in offers for point in offer.points}):
-        best = best_at(offers, budget)
-        if best and (not path or best.error < path[-1].error):
+    for cost in _costs(offers, budget):
+        best = best_at(offers, cost)
+        if best and not best.cost < cost and (not path or best.error < path[-1].error):
             path.append(best)
     return path
 
 
-def without_idle_trees(offers: Sequence[Offer]) -> list[Offer]:
-    """The offers without the trees that are best at no budget."""
-    budgets = {point.cost for offer in offers for point in offer.points}
+def without_idle_trees(offers: Sequence[Offer], budget: float) -> list[Offer]:
+    """The offers without the trees that are best at no budget up to this one."""
     used = dict.fromkeys((offer.alpha for offer in offers), 0)
-    for best in (best_at(offers, budget) for budget in budgets):
+    for best in (best_at(offers, cost) for cost in _costs(offers, budget)):
         if best:
             used[best.alpha] = max(used[best.alpha], best.trees)
     return [offer._replace(trees=offer.trees[: used[offer.alpha]]) for offer in offers]
+
+
+def _costs(offers: Sequence[Offer], budget: float) -> list[float]:
+    """All costs within the budget at which the best forest can change, and the budget itself."""
+    costs = {p.cost for offer in offers for p in offer.points if not p.cost > budget}
+    return [*sorted(costs), budget]

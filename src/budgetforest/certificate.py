@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 from budgetforest.arrays import LEAF
 from budgetforest.costs import Costs
-from budgetforest.tree import Tree, max_cost
+from budgetforest.tree import Tree
+from budgetforest.walks import max_cost
 
 
 class Certificate(NamedTuple):

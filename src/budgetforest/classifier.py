@@ -32,15 +32,16 @@ from budgetforest.arrays import Anything, Flags, Floats, Ids, Matrix
 from budgetforest.binning import hash_rows
 from budgetforest.budget import best_at, path_of, without_idle_trees
 from budgetforest.certificate import Certificate, certify
+from budgetforest.charge import Ledger, charge, scores
 from budgetforest.costs import read_costs
 from budgetforest.errors import BudgetTooSmall, InvalidData, InvalidParameter, UnusualData
-from budgetforest.forest import Voting, charge, join, scores, tree_of
+from budgetforest.forest import Answer, Voting, join, tree_of
 from budgetforest.forest import importances as importances_of
 from budgetforest.frame import to_dataframe
 from budgetforest.progress import progress
 from budgetforest.split import Splitter
 from budgetforest.table import as_frame, learn_schema, to_matrix
-from budgetforest.train import MOST_WEIGHT, Rows, Settings, grow_offers, hold_out, in_units
+from budgetforest.train import MOST_WEIGHT, Rows, Settings, context_of, grow_offers, hold_out, in_units
 
 
 class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -71,6 +72,9 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Grow each tree on rows drawn with replacement.
     voting : "majority", "soft" or "counts"
         One vote per tree, mean leaf frequencies, or summed leaf counts (for ranking).
+    answer : "label" or "proba"
+        What a row pays for, and so what the budget counts: its label, which stops as soon as no further
+        feature can change it, or every score, which needs all trees (the paper's accounting).
     validation_fraction : float
         Part of the rows held out, by class, when validation rows are needed and not given.
     categorical_features : None, list of names or positions, or boolean mask
@@ -110,6 +114,7 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         max_trees: int = 100,
         bootstrap: bool = True,
         voting: str = "majority",
+        answer: str = "label",
         validation_fraction: float = 0.3,
         categorical_features: Anything = None,
         class_weight: Anything = None,
@@ -128,6 +133,7 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.max_trees = max_trees
         self.bootstrap = bootstrap
         self.voting = voting
+        self.answer = answer
         self.validation_fraction = validation_fraction
         self.categorical_features = categorical_features
         self.class_weight = class_weight
@@ -159,9 +165,9 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             offers = list(grow_offers(rows, validation, settings, pool, n_jobs, tell))
         self._settings_ = settings
         self.costs_ = settings.costs
-        self._prior = np.bincount(rows.label, rows.weight, settings.n_classes).astype(np.int64)
-        self._offers = without_idle_trees(offers)
-        self.path_ = path_of(offers)
+        self._context = context_of(rows, settings)
+        self._offers = without_idle_trees(offers, settings.budget)
+        self.path_ = path_of(offers, settings.budget)
         self._take(settings.budget)
         return self
 
@@ -185,7 +191,6 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _take(self, budget: float) -> None:
         """Put the best forest within a budget to use."""
-        settings = self._settings_
         best = best_at(self._offers, budget)
         trees = []
         if best is None and not self._offers:
@@ -196,8 +201,7 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 stacklevel=3,
             )
         elif best is None:
-            cheapest = min((offer.refused for offer in self._offers), default=math.nan)
-            cheapest = min([cheapest, *(p.cost for o in self._offers for p in o.points[:1])])
+            cheapest = min(point.cost for offer in self._offers for point in offer.points)
             warnings.warn(
                 f"no useful tree fits budget {budget:g}: the cheapest costs {cheapest:g} on average. "
                 "The forest predicts the most common class at no cost; raise the budget",
@@ -207,7 +211,7 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         else:
             trees = next(o.trees for o in self._offers if o.alpha == best.alpha)[: best.trees]
         self.alpha_ = best.alpha if best else math.nan
-        self.forest_ = join(trees, self._prior, settings.costs, 1.0 if settings.bootstrap else settings.unit)
+        self.forest_ = join(trees, self._context)
         self.n_trees_ = len(trees)
 
     # Input -----------------------------------------------------------------------------------
@@ -278,9 +282,10 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             max_trees=check.whole("max_trees", self.max_trees, 1),
             bootstrap=bool(self.bootstrap),
             voting=check.one_of("voting", self.voting, Voting),
+            answer=check.one_of("answer", self.answer, Answer),
             costs=read_costs(self.costs, self.groups, self._schema.names),
             schema=self._schema,
-            n_classes=len(self.classes_),
+            classes=tuple(self.classes_.tolist()),
             unit=unit,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
@@ -352,7 +357,7 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         check_is_fitted(self)
         X = self._matrix(X)
         with self._threads() as (pool, _):
-            return scores(self.forest_, X, self._settings_.voting, pool)
+            return scores(self.forest_, X, pool)
 
     def predict(self, X: Anything) -> Any:
         """The label of each row; ties go to the lowest class."""
@@ -365,19 +370,22 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         share: Floats = total / total.sum(axis=1, keepdims=True)
         return share
 
-    def acquisition_cost(self, X: Anything) -> Floats:
-        """What each row pays: every feature it meets in any tree, once."""
-        check_is_fitted(self)
-        X = self._matrix(X)
-        with self._threads() as (pool, _):
-            return charge(self.forest_, X, pool).spent
+    def acquisition_cost(self, X: Anything, *, answer: str | None = None) -> Floats:
+        """What each row pays for its label or its scores; ``answer`` is the estimator's by default."""
+        return self._charge(X, answer).spent
 
-    def acquired_features(self, X: Anything) -> Flags:
-        """(rows, features): which features each row meets in any tree."""
+    def acquired_features(self, X: Anything, *, answer: str | None = None) -> Flags:
+        """(rows, features): which features each row pays for."""
+        return self._charge(X, answer).acquired
+
+    def _charge(self, X: Anything, answer: str | None) -> Ledger:
         check_is_fitted(self)
         X = self._matrix(X)
         with self._threads() as (pool, _):
-            return charge(self.forest_, X, pool).acquired
+            return charge(self.forest_, X, self._answer(answer), pool)
+
+    def _answer(self, answer: str | None) -> Answer:
+        return self._settings_.answer if answer is None else check.one_of("answer", answer, Answer)
 
     # Looking inside --------------------------------------------------------------------------
 
@@ -401,7 +409,7 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def trees_to_dataframe(self) -> Any:
         """One line per node of every tree, as a pandas dataframe."""
         check_is_fitted(self)
-        return to_dataframe(self.forest_, self._schema, self.classes_)
+        return to_dataframe(self.forest_)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -14,9 +14,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold
 
 from budgetforest.acquire import acquire
+from budgetforest.charge import charge
 from budgetforest.classifier import BudgetForestClassifier
 from budgetforest.errors import UnusualData
-from budgetforest.forest import charge
+from budgetforest.forest import Answer
 from budgetforest.peers import from_sklearn
 
 BUDGETS = (4, 6, 8, 12, 16, 24, 32)
@@ -54,7 +55,7 @@ def run(console: Console, folds: int = 5) -> None:
         for trees in TREES:
             forest = RandomForestClassifier(trees, random_state=0, n_jobs=-1)
             forest.fit(X[train], y[train])
-            paid = charge(from_sklearn(forest, model.costs_), X[test]).spent
+            paid = charge(from_sklearn(forest, model.costs_), X[test], Answer.LABEL).spent
             theirs[trees].append(Measured(paid.mean(), 1 - forest.score(X[test], y[test])))
     console.print(_table(ours, theirs))
     _decide_one_row(console, model.at_budget(STORY_BUDGET), X[test], y[test], data)

@@ -1,25 +1,21 @@
-"""A forest: the nodes of its trees end to end, and what rows get from it and pay for it.
-
-A row pays for each feature it meets in any tree, once for the whole forest, in the order it meets them.
-"""
+"""A forest: the nodes of its trees end to end, with all that a decision needs, and no compiled code."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from budgetforest.arrays import LEAF, Counts, Flags, Floats, Ids, Matrix
+from budgetforest.arrays import LEAF, Counts, Flags, Floats, Ids
 from budgetforest.costs import Costs
-from budgetforest.jit import kernel
-from budgetforest.tree import BY_CATEGORY, Tree, child_of, empty_tree, leaf_of, parents
+from budgetforest.table import Schema
+from budgetforest.tree import BY_CATEGORY, Tree, empty_tree, family
 
-BLOCK = 4096
-"""Rows evaluated at a time; results do not depend on it."""
+Votes = NDArray[np.int8] | NDArray[np.float64]
+"""What leaves add to each class: single votes are a byte, frequencies and counts doubles."""
 
 
 class Voting(IntEnum):
@@ -33,7 +29,13 @@ class Voting(IntEnum):
     """The leaf's class counts (the paper's confidence for ranking)."""
 
 
-MAJORITY, SOFT, COUNTS = (int(voting) for voting in Voting)
+class Answer(IntEnum):
+    """What a row pays for."""
+
+    LABEL = 0
+    """Its label: it stops as soon as no further feature can change it."""
+    PROBA = 1
+    """Every score: all trees are evaluated (the paper's accounting)."""
 
 
 class Forest(NamedTuple):
@@ -42,9 +44,19 @@ class Forest(NamedTuple):
     nodes: Tree
     roots: Ids
     """(t + 1) the first node of each tree, and the number of nodes."""
+    least: Votes
+    """(d, k) the least that the leaves below a node add to each class."""
+    most: Votes
+    """(d, k) the most that they add."""
+    open: Flags
+    """(d) whether leaves below still differ in what they add; never at a leaf."""
     prior: Counts
     """(k) class counts of all training rows: the answer of a forest without trees."""
     costs: Costs
+    schema: Schema
+    classes: tuple[Any, ...]
+    """(k) the labels."""
+    voting: Voting
     unit: float
     """Weight of one count."""
 
@@ -54,18 +66,18 @@ class Forest(NamedTuple):
         return len(self.roots) - 1
 
 
-class Ledger(NamedTuple):
-    """What rows have paid so far."""
+class Context(NamedTuple):
+    """What the forests of one training share: everything but the trees."""
 
-    acquired: Flags
-    """(n, m) which features."""
-    opened: Flags
-    """(n, groups) which groups."""
-    spent: Floats
-    """(n) how much in all."""
+    prior: Counts
+    costs: Costs
+    schema: Schema
+    classes: tuple[Any, ...]
+    voting: Voting
+    unit: float
 
 
-def join(trees: Sequence[Tree], prior: Counts, costs: Costs, unit: float = 1.0) -> Forest:
+def join(trees: Sequence[Tree], context: Context) -> Forest:
     """A forest of these trees, in this order."""
     sizes = [len(tree.feature) for tree in trees]
     roots = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
@@ -74,8 +86,11 @@ def join(trees: Sequence[Tree], prior: Counts, costs: Costs, unit: float = 1.0) 
         _moved(tree, int(root), int(start))
         for tree, root, start in zip(trees, roots[:-1], starts[:-1], strict=True)
     ]
-    nodes = Tree(*map(np.concatenate, zip(*moved, strict=True))) if moved else empty_tree(0, len(prior))
-    return Forest(nodes, roots, prior, costs, unit)
+    nodes = empty_tree(0, len(context.prior))
+    if moved:
+        nodes = Tree._make(np.concatenate(parts) for parts in zip(*moved, strict=True))
+    least, most = outlook(nodes, roots[:-1], context.voting)
+    return Forest(nodes, roots, least, most, (least != most).any(axis=1), *context)
 
 
 def _moved(tree: Tree, root: int, start: int) -> Tree:
@@ -95,128 +110,6 @@ def _shifted(branches: Ids, by: int) -> Ids:
     return np.where(branches >= 0, branches + by, branches - by).astype(np.int32)
 
 
-def open_ledger(n_rows: int, costs: Costs) -> Ledger:
-    """A ledger of rows that have paid nothing."""
-    return Ledger(
-        np.zeros((n_rows, len(costs.cost)), bool),
-        np.zeros((n_rows, len(costs.group_names)), bool),
-        np.zeros(n_rows),
-    )
-
-
-def scores(forest: Forest, X: Matrix, voting: Voting, pool: Executor | None = None) -> Floats:
-    """(n, k) summed votes of every row; the prior where there are no trees."""
-    total = np.zeros((len(X), len(forest.prior)))
-    if forest.n_trees == 0:
-        return total + forest.prior
-
-    def block(start: int) -> None:
-        part = np.require(X[start : start + BLOCK], requirements=["C", "W"])
-        leaves = np.empty((forest.n_trees, len(part)), np.int32)
-        leaves_of(forest.nodes, forest.roots, part, leaves)
-        add_scores(forest.nodes.counts, leaves, int(voting), total[start : start + BLOCK])
-
-    _for_blocks(block, len(X), pool)
-    return total
-
-
-def charge(forest: Forest, X: Matrix, pool: Executor | None = None) -> Ledger:
-    """What every row acquires and pays."""
-    ledger = open_ledger(len(X), forest.costs)
-
-    def block(start: int) -> None:
-        part = np.require(X[start : start + BLOCK], requirements=["C", "W"])
-        rows = Ledger._make(part[start : start + BLOCK] for part in ledger)
-        leaves = np.empty((forest.n_trees, len(part)), np.int32)
-        charge_rows(forest.nodes, forest.roots, part, *forest.costs[:3], rows, leaves)
-
-    _for_blocks(block, len(X), pool)
-    return ledger
-
-
-def _for_blocks(block: Callable[[int], None], n_rows: int, pool: Executor | None) -> None:
-    starts = range(0, n_rows, BLOCK)
-    list(pool.map(block, starts) if pool else map(block, starts))
-
-
-class Meter:
-    """Adds trees to a forest one by one and tells its mean cost and error on validation rows."""
-
-    def __init__(self, X: Matrix, label: Ids, weight: Floats, costs: Costs, n_classes: int) -> None:
-        self.X = np.require(X, requirements=["C", "W"])
-        self.label, self.costs = label, costs
-        self.share = weight / math.fsum(weight)
-        self.ledger = open_ledger(len(X), costs)
-        self.scores = np.zeros((len(X), n_classes))
-
-    def add(self, tree: Tree, voting: Voting) -> tuple[float, float]:
-        """Mean cost and error of the forest with one more tree."""
-        leaves = np.empty((1, len(self.X)), np.int32)
-        roots = np.array([0, len(tree.feature)], np.int32)
-        charge_rows(tree, roots, self.X, *self.costs[:3], self.ledger, leaves)
-        add_scores(tree.counts, leaves, int(voting), self.scores)
-        wrong = self.scores.argmax(axis=1) != self.label
-        # fsum: the same mean whatever the order of the rows
-        return math.fsum(self.share * self.ledger.spent), math.fsum(self.share[wrong])
-
-
-@kernel
-def leaves_of(nodes: Tree, roots: Ids, X: Matrix, leaves: Ids) -> None:
-    """``leaves[t, i]`` = the leaf of row i in tree t."""
-    for t in range(len(roots) - 1):
-        for i in range(len(X)):
-            leaves[t, i] = leaf_of(nodes, roots[t], X[i])
-
-
-@kernel
-def charge_rows(
-    nodes: Tree,
-    roots: Ids,
-    X: Matrix,
-    cost: Floats,
-    discount: Floats,
-    group: Ids,
-    ledger: Ledger,
-    leaves: Ids,
-) -> None:
-    """The same walk, paying for what was not acquired before."""
-    for t in range(len(roots) - 1):
-        for i in range(len(X)):
-            node = roots[t]
-            while nodes.feature[node] != LEAF:
-                j = nodes.feature[node]
-                if not ledger.acquired[i, j]:
-                    ledger.acquired[i, j] = True
-                    opened = ledger.opened[i, group[j]]
-                    ledger.spent[i] += discount[j] if opened else cost[j]
-                    ledger.opened[i, group[j]] = True
-                node = child_of(nodes, node, X[i, j])
-            leaves[t, i] = node
-
-
-@kernel
-def add_scores(counts: Counts, leaves: Ids, voting: int, scores: Floats) -> None:
-    """Add every tree's vote to the scores; class ties in a leaf go to the lowest class."""
-    k = scores.shape[1]
-    for t in range(leaves.shape[0]):
-        for i in range(leaves.shape[1]):
-            leaf = counts[leaves[t, i]]
-            size = 0
-            top = 0
-            for c in range(k):
-                size += leaf[c]
-                if leaf[c] > leaf[top]:
-                    top = c
-            if voting == MAJORITY:
-                scores[i, top] += 1.0
-            elif voting == SOFT:
-                for c in range(k):
-                    scores[i, c] += leaf[c] / size
-            else:
-                for c in range(k):
-                    scores[i, c] += leaf[c]
-
-
 def tree_of(forest: Forest, number: int) -> Tree:
     """One tree of a forest, its numbers its own again."""
     first, last = int(forest.roots[number]), int(forest.roots[number + 1])
@@ -233,12 +126,51 @@ def tree_of(forest: Forest, number: int) -> Tree:
     )
 
 
+def outlook(nodes: Tree, roots: Ids, voting: Voting) -> tuple[Votes, Votes]:
+    """The least and the most that the leaves below every node add to each class."""
+    least = leaf_votes(nodes.counts, voting)
+    most = least.copy()
+    parent, depth = family(nodes, roots)
+    order = np.argsort(-depth, kind="stable")
+    order = order[parent[order] >= 0]
+    inner = nodes.feature != LEAF
+    least[inner], most[inner] = np.iinfo(np.int8).max, np.iinfo(np.int8).min
+    if voting != Voting.MAJORITY:
+        least[inner], most[inner] = np.inf, -np.inf
+    # deepest first, so that a node is complete before its parent asks; one level at a time
+    for level in np.split(order, np.flatnonzero(np.diff(depth[order])) + 1):
+        by_parent = level[np.argsort(parent[level], kind="stable")]
+        first = np.flatnonzero(np.diff(parent[by_parent], prepend=-1))
+        if len(first):
+            above = parent[by_parent[first]]
+            least[above] = np.minimum.reduceat(least[by_parent], first)
+            most[above] = np.maximum.reduceat(most[by_parent], first)
+    return least, most
+
+
+def leaf_votes(counts: Counts, voting: Voting) -> Votes:
+    """(d, k) what each node would add as a leaf; class ties go to the lowest class."""
+    if voting == Voting.COUNTS:
+        return counts.astype(np.float64)
+    if voting == Voting.SOFT:
+        frequencies: Floats = counts / counts.sum(axis=1, keepdims=True)
+        return frequencies
+    votes = np.zeros(counts.shape, np.int8)
+    votes[np.arange(len(counts)), counts.argmax(axis=1)] = 1
+    return votes
+
+
+def slack_of(forest: Forest) -> float:
+    """How far a leader must be ahead to be certain: sums of frequencies round, others are exact."""
+    return 1e-9 * forest.n_trees if forest.voting == Voting.SOFT else 0.0
+
+
 def importances(forest: Forest) -> Floats:
     """(m) each feature's share in the drop of Gini impurity, weighted by rows."""
     nodes = forest.nodes
     size = nodes.counts.sum(axis=1)
     mixed = size - (nodes.counts.astype(np.float64) ** 2).sum(axis=1) / np.maximum(size, 1)
-    parent = parents(nodes)
+    parent = family(nodes, forest.roots[:-1]).parent
     inner, child = nodes.feature != LEAF, parent >= 0
     m = len(forest.costs.cost)
     drop: Floats = np.bincount(nodes.feature[inner], mixed[inner], m).astype(np.float64)

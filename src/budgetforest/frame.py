@@ -10,10 +10,10 @@ from budgetforest.arrays import LEAF
 from budgetforest.errors import MissingExtra
 from budgetforest.forest import Forest, tree_of
 from budgetforest.table import Schema
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree, depths, parents
+from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree, family
 
 
-def to_dataframe(forest: Forest, schema: Schema, classes: Any) -> Any:
+def to_dataframe(forest: Forest) -> Any:
     """Columns: tree, node, parent, depth, feature, threshold, left, right, counts and more.
 
     Node numbers are those within a tree, in preorder. ``category`` is what leads from a nominal parent to
@@ -24,18 +24,18 @@ def to_dataframe(forest: Forest, schema: Schema, classes: Any) -> Any:
     except ImportError:
         raise MissingExtra("trees_to_dataframe needs pandas: pip install pandas") from None
     trees = [(t, tree_of(forest, t)) for t in range(forest.n_trees)] or [(0, forest.nodes)]
-    frames = [pd.DataFrame(_columns(tree, forest, schema, classes)).assign(tree=t) for t, tree in trees]
+    frames = [pd.DataFrame(_columns(tree, forest)).assign(tree=t) for t, tree in trees]
     table = pd.concat(frames, ignore_index=True)
     table.insert(0, "tree", table.pop("tree"))
     whole = ["parent", "left", "right", "column"]
     return table.astype(dict.fromkeys(whole, "Int64"))
 
 
-def _columns(tree: Tree, forest: Forest, schema: Schema, classes: Any) -> dict[str, Any]:
-    parent = parents(tree)
+def _columns(tree: Tree, forest: Forest) -> dict[str, Any]:
+    parent, depth = family(tree, np.zeros(min(1, len(tree.feature)), np.int32))
     inner = tree.feature != LEAF
     numeric = inner & (tree.route != BY_CATEGORY)
-    names = np.array([*schema.names, None], dtype=object)
+    names = np.array([*forest.schema.names, None], dtype=object)
     worst = np.zeros(len(parent))
     np.maximum.at(worst, parent[1:], tree.impurity[1:])
     cost = np.append(forest.costs.cost, np.nan)[tree.feature]
@@ -46,19 +46,19 @@ def _columns(tree: Tree, forest: Forest, schema: Schema, classes: Any) -> dict[s
     return {
         "node": np.arange(len(parent)),
         "parent": _or_none(parent, parent >= 0),
-        "depth": depths(parent),
+        "depth": depth,
         "feature": names[tree.feature],
         "column": _or_none(tree.feature, inner),
         "threshold": tree.threshold,
         "left": _or_none(tree.left, numeric),
         "right": _or_none(tree.right, numeric),
         "missing": [str(w) or None for w in way],
-        "category": _categories(tree, schema, parent),
+        "category": _categories(tree, forest.schema, parent),
         "cost": cost,
         "risk": np.where(inner, cost / np.maximum(tree.impurity - worst, 1e-300), np.nan),
         "impurity": tree.impurity,
         "rows": counts.sum(axis=1),
-        "label": np.asarray(classes)[tree.counts.argmax(axis=1)],
+        "label": np.array(forest.classes)[tree.counts.argmax(axis=1)],
         "counts": [tuple(row) for row in counts.tolist()],
     }
 

@@ -8,14 +8,18 @@ import numpy as np
 
 from budgetforest.arrays import LEAF
 from budgetforest.costs import Costs
-from budgetforest.forest import Forest, join
+from budgetforest.forest import Context, Forest, Voting, join
+from budgetforest.table import Schema
 from budgetforest.tree import MISSING_LEFT, MISSING_RIGHT, Tree
 
 
 def from_sklearn(model: Any, costs: Costs) -> Forest:
     """A scikit-learn tree or forest classifier as a ``Forest``, to be charged and walked as ours."""
     trees = [_tree(tree.tree_) for tree in getattr(model, "estimators_", [model])]
-    return join(trees, trees[0].counts[0], costs)
+    names = tuple(f"x{j}" for j in range(model.n_features_in_))
+    schema = Schema(names, (None,) * len(names))
+    classes = tuple(model.classes_.tolist())
+    return join(trees, Context(trees[0].counts[0], costs, schema, classes, Voting.SOFT, 1.0))
 
 
 def _tree(fitted: Any) -> Tree:

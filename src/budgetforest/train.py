@@ -15,9 +15,10 @@ import numpy as np
 from budgetforest.arrays import LEAF, Counts, Floats, Ids, Keys, Matrix
 from budgetforest.binning import to_columns
 from budgetforest.budget import Offer, growing_alphas, within_budget
+from budgetforest.charge import Meter
 from budgetforest.costs import Costs
 from budgetforest.draws import in_order
-from budgetforest.forest import Meter, Voting
+from budgetforest.forest import Answer, Context, Voting
 from budgetforest.grow import Plan, Sample, stream_of_trees
 from budgetforest.impurity import compiled, is_admissible, is_symmetric
 from budgetforest.split import Measure, Splitter
@@ -26,6 +27,10 @@ from budgetforest.tree import Tree
 
 MOST_WEIGHT = 2**30
 """Counts of a node must fit 32 bits."""
+
+
+LABEL_PATIENCE = 4
+"""Measured forests in a row that may pass the budget before growing stops, when rows pay for labels."""
 
 
 class Rows(NamedTuple):
@@ -60,12 +65,19 @@ class Settings(NamedTuple):
     max_trees: int
     bootstrap: bool
     voting: Voting
+    answer: Answer
+    """What rows pay for, in the budget and on the path."""
     costs: Costs
     schema: Schema
-    n_classes: int
+    classes: tuple[Any, ...]
     unit: float
     """Weight of one count."""
     seed: int
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        return len(self.classes)
 
 
 def in_units(weight: Floats) -> tuple[Counts, float]:
@@ -119,11 +131,30 @@ def grow_offers(
         first = next(trees)
         splits = int((first.feature != LEAF).sum())
         if splits or settings.alphas:
-            meter = _meter(validation, settings, alpha, tell)
-            yield within_budget(chain([first], trees), meter, settings.budget, settings.max_trees, alpha)
+            meter = _meter(validation, context_of(train, settings), settings, alpha, pool, tell)
+            yield within_budget(
+                chain([first], trees),
+                meter,
+                settings.budget,
+                settings.max_trees,
+                alpha,
+                patience=1 if settings.answer == Answer.PROBA else LABEL_PATIENCE,
+            )
         trees.close()
         if settings.alphas is None and splits <= 1:
             return  # no larger alpha gives a cheaper tree
+
+
+def context_of(train: Rows, settings: Settings) -> Context:
+    """What all forests of a training share."""
+    return Context(
+        prior=np.bincount(train.label, train.weight, settings.n_classes).astype(np.int64),
+        costs=settings.costs,
+        schema=settings.schema,
+        classes=settings.classes,
+        voting=settings.voting,
+        unit=1.0 if settings.bootstrap else settings.unit,
+    )
 
 
 def sample_of(train: Rows, settings: Settings, pool: Executor) -> Sample:
@@ -156,21 +187,31 @@ def plan_of(alpha: float, settings: Settings) -> Plan:
 
 def _meter(
     validation: Rows | None,
+    context: Context,
     settings: Settings,
     alpha: float,
+    pool: Executor,
     tell: Callable[[float, int], None],
-) -> Callable[[Tree], tuple[float, float]]:
+) -> Callable[[Tree], tuple[float, float] | None]:
     """Cost and error of a growing forest; without validation rows nobody knows."""
     trees = 0
     meter = None
     if validation is not None:
         weight = validation.weight.astype(np.float64)
-        meter = Meter(validation.X, validation.label, weight, settings.costs, settings.n_classes)
+        meter = Meter(
+            validation.X,
+            validation.label,
+            weight,
+            context,
+            settings.answer,
+            settings.max_trees,
+            pool,
+        )
 
-    def add(tree: Tree) -> tuple[float, float]:
+    def add(tree: Tree) -> tuple[float, float] | None:
         nonlocal trees
         trees += 1
         tell(alpha, trees)
-        return meter.add(tree, settings.voting) if meter else (np.nan, np.nan)
+        return meter.add(tree) if meter else (np.nan, np.nan)
 
     return add

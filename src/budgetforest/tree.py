@@ -12,8 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from budgetforest.arrays import LEAF, Counts, Floats, Ids
-from budgetforest.costs import Costs
-from budgetforest.jit import inner, kernel
 
 MISSING_RIGHT, MISSING_LEFT, BY_CATEGORY = 0, 1, 2
 
@@ -71,67 +69,29 @@ def next_node(tree: Tree, node: int, value: float) -> int:
     return int(tree.left[node] if value <= tree.threshold[node] else tree.right[node])
 
 
-child_of = inner(next_node)
+class Family(NamedTuple):
+    """How nodes hang together."""
 
-
-@inner
-def leaf_of(tree: Tree, node: int, row: Floats) -> int:
-    """The leaf that a row reaches from ``node``."""
-    while tree.feature[node] != LEAF:
-        node = child_of(tree, node, row[tree.feature[node]])
-    return node
-
-
-@kernel
-def parents(tree: Tree) -> Ids:
+    parent: Ids
     """(d) the parent of each node, -1 at roots."""
+    depth: Ids
+    """(d) the number of nodes above each node."""
+
+
+def family(tree: Tree, roots: Ids) -> Family:
+    """Parents and depths of all nodes below ``roots``, level by level."""
     parent = np.full(len(tree.feature), -1, np.int32)
-    for node in range(len(tree.feature)):
-        if tree.feature[node] == LEAF:
-            continue
-        if tree.route[node] == BY_CATEGORY:
-            for slot in range(tree.left[node], tree.left[node] + tree.right[node] + 1):
-                if tree.branches[slot] >= 0:
-                    parent[tree.branches[slot]] = node
-        else:
-            parent[tree.left[node]] = node
-            parent[tree.right[node]] = node
-    return parent
-
-
-@kernel
-def depths(parent: Ids) -> Ids:
-    """(d) the number of nodes above each node; parents come before their children."""
-    depth = np.zeros(len(parent), np.int32)
-    for node in range(len(parent)):
-        if parent[node] >= 0:
-            depth[node] = depth[parent[node]] + 1
-    return depth
-
-
-@kernel
-def spent_before(tree: Tree, parent: Ids, cost: Floats, discount: Floats, group: Ids) -> Floats:
-    """(d) what a row has paid on reaching each node of one tree: features and openings once."""
-    spent = np.zeros(len(parent))
-    for node in range(len(parent)):
-        above = parent[node]
-        if above < 0:
-            continue
-        feature = tree.feature[above]
-        price = cost[feature]
-        ancestor = parent[above]
-        while ancestor >= 0:
-            met = tree.feature[ancestor]
-            if met == feature:
-                price = 0.0
-                break
-            if group[met] == group[feature]:
-                price = discount[feature]
-            ancestor = parent[ancestor]
-        spent[node] = spent[above] + price
-    return spent
-
-
-def max_cost(tree: Tree, costs: Costs) -> float:
-    """The most that any row can pay in one tree."""
-    return float(spent_before(tree, parents(tree), *costs[:3]).max())
+    depth = np.zeros(len(tree.feature), np.int32)
+    level = roots
+    while len(level):
+        level = level[tree.feature[level] != LEAF]
+        numeric = level[tree.route[level] != BY_CATEGORY]
+        nominal = level[tree.route[level] == BY_CATEGORY]
+        size = tree.right[nominal] + 1
+        slots = np.repeat(tree.left[nominal] - np.cumsum(size) + size, size) + np.arange(size.sum())
+        above = np.concatenate([numeric, numeric, np.repeat(nominal, size)])
+        children = np.concatenate([tree.left[numeric], tree.right[numeric], tree.branches[slots]])
+        above, level = above[children >= 0], children[children >= 0]
+        parent[level] = above
+        depth[level] = depth[above] + 1
+    return Family(parent, depth)
