@@ -103,6 +103,7 @@ def test_fitting_does_not_change_parameters():
     assert {name: repr(value) for name, value in model.get_params().items()} == before
 
 
+@pytest.mark.filterwarnings("ignore:the forest errs:budgetforest.UnusualData")
 def test_fitting_again_forgets():
     model = forest(budget=3).fit(X[:, :3], Y > 0)
     assert same(model.fit(X, Y), forest(budget=3).fit(X, Y))
@@ -161,10 +162,12 @@ def test_weight_of_two_is_the_row_twice():
 
 
 @pytest.mark.parametrize("bootstrap", [False, True])
-def test_fractional_weights_are_rows_in_part(bootstrap):
-    weight = np.random.default_rng(0).uniform(0.1, 2, len(Y))
+@pytest.mark.parametrize("scale", [1, 1e-3])
+def test_fractional_weights_are_scaled_to_a_mean_of_one(bootstrap, scale):
+    weight = np.random.default_rng(0).uniform(0.1, 2, len(Y)) * scale
     model = forest(bootstrap=bootstrap).fit(X, Y, sample_weight=weight)
     root = model.trees_to_dataframe().loc[0]
+    weight /= weight.mean()
     assert root["rows"] == pytest.approx(weight.sum(), abs=0.51 if bootstrap else 1e-3)
     if not bootstrap:
         assert root["counts"] == pytest.approx(np.bincount(Y, weight), abs=1e-3)

@@ -14,7 +14,6 @@ from budgetforest import (
     Polynomial,
     Powers,
     ThresholdPairs,
-    acquire,
     check_admissible,
 )
 from trees import labelled_rows
@@ -88,23 +87,6 @@ def test_feature_is_charged_once(data, costs):
     model = forest(X, y, costs=costs[: X.shape[1]])
     paid = model.acquired_features(X) @ np.array(costs[: X.shape[1]])
     np.testing.assert_allclose(model.acquisition_cost(X), paid)
-
-
-@given(data=labelled_rows(missing=True), costs=st.lists(st.floats(0, 9), min_size=5, max_size=5))
-def test_generator_pays_and_answers_as_the_compiled_walk(data, costs):
-    X, y = data
-    model = forest(X, y, costs=costs[: X.shape[1]], alpha=0)
-    for row, label, spent in zip(X, model.predict(X), model.acquisition_cost(X), strict=True):
-        flow = acquire(model.forest_)
-        try:
-            need = next(flow)
-            while True:
-                need = flow.send(row[need.feature])
-        except StopIteration as end:
-            decision = end.value
-        assert model.classes_[decision.label] == label
-        assert decision.spent == pytest.approx(spent)
-        assert len(set(decision.acquired)) == len(decision.acquired)
 
 
 @given(data=labelled_rows(missing=True), splitter=SPLITTERS, seed=st.integers(0, 9))

@@ -7,7 +7,7 @@ is the lower envelope of what the offers cost and how they err, for all budgets 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count, islice
+from itertools import chain, count, islice
 from typing import NamedTuple
 
 from budgetforest.tree import Tree
@@ -62,20 +62,20 @@ def within_budget(
             offer.points.append(Point(alpha, len(grown), *measured))
             if all(p.cost > budget for p in offer.points[-patience:]) and len(offer.points) >= patience:
                 break
-    last = last_fitting(offer, budget)
-    return offer._replace(trees=grown[: last.trees if last else 0])
+    fitting = within(offer, budget)
+    return offer._replace(trees=grown[: fitting[-1].trees if fitting else 0])
 
 
-def last_fitting(offer: Offer, budget: float) -> Point | None:
-    """The largest forest that growing for this budget would have kept; an unknown cost (NaN) fits."""
-    last, misses = None, 0
+def within(offer: Offer, budget: float) -> list[Point]:
+    """The forests that growing for this budget would have kept; an unknown cost (NaN) fits."""
+    fitting, misses = [], 0
     for point in offer.points:
         misses = misses + 1 if point.cost > budget else 0
         if misses == offer.patience:
             break
         if not misses:
-            last = point
-    return last
+            fitting.append(point)
+    return fitting
 
 
 def growing_alphas() -> Iterator[float]:
@@ -86,21 +86,24 @@ def growing_alphas() -> Iterator[float]:
 
 
 def best_at(offers: Sequence[Offer], budget: float) -> Point | None:
-    """The forest to take at a budget: least error, then least cost, then the smallest alpha.
+    """The forest to take at a budget, exactly as if trained for it.
 
-    Each alpha stands for all of its trees that fit, exactly as if trained for this budget.
+    A single alpha gives Algorithm 1's forest: all trees that fit. Of several, the forest of least error
+    is taken, then of least cost, then of the smallest alpha.
     """
-    fitting = (last_fitting(offer, budget) for offer in offers)
-    return min((p for p in fitting if p), key=lambda p: (p.error, p.cost, p.alpha), default=None)
+    fitting = [within(offer, budget) for offer in offers]
+    if len(fitting) == 1:
+        return fitting[0][-1] if fitting[0] else None
+    return min(chain(*fitting), key=lambda p: (p.error, p.cost, p.alpha), default=None)
 
 
 def path_of(offers: Sequence[Offer], budget: float) -> list[Point]:
-    """The lower envelope up to a budget: what is best at its own cost and errs less than what is cheaper."""
+    """The lower envelope up to a budget: forests that err less than any that is cheaper."""
     path: list[Point] = []
-    for cost in _costs(offers, budget):
-        best = best_at(offers, cost)
-        if best and not best.cost < cost and (not path or best.error < path[-1].error):
-            path.append(best)
+    points = chain(*(within(offer, budget) for offer in offers))
+    for point in sorted(points, key=lambda p: (p.cost, p.error, p.alpha)):
+        if not path or point.error < path[-1].error:
+            path.append(point)
     return path
 
 

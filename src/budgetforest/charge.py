@@ -1,7 +1,8 @@
 """What rows get from a forest and what they pay for it, compiled.
 
-A row pays for each feature it meets, once for the whole forest. To know every score it meets all trees; to know
-its label it stops as soon as no further feature can change it (``settle_row``, twin of ``acquire``).
+A row pays for each feature it meets, once for the whole forest. To know every score it meets all trees;
+to know its label it stops as soon as no further feature can change it (``settle_row``, twin of
+``acquire``).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, Flags, Floats, Ids, Matrix
+from budgetforest.arrays import LEAF, Counts, Flags, Floats, Ids, Matrix
 from budgetforest.costs import Costs
 from budgetforest.forest import Answer, Context, Forest, Votes, join, slack_of
 from budgetforest.jit import inner, kernel
@@ -65,7 +66,7 @@ def charge(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = No
     if forest.n_trees == 0:
         return ledger
     prices = Prices(*forest.costs[:3])
-    walked = Walked(forest.nodes, forest.roots, forest.least, forest.most, forest.open, slack_of(forest))
+    walked = _walked(forest)
 
     def block(rows: slice, part: Matrix) -> None:
         paid = Ledger._make(column[rows] for column in ledger)
@@ -99,6 +100,10 @@ class Walked(NamedTuple):
     slack: float
 
 
+def _walked(forest: Forest) -> Walked:
+    return Walked(forest.nodes, forest.roots, forest.least, forest.most, forest.open, slack_of(forest))
+
+
 def _for_blocks(block: Callable[[slice, Matrix], None], X: Matrix, pool: Executor | None = None) -> None:
     def at(start: int) -> None:
         rows = slice(start, start + BLOCK)
@@ -106,6 +111,31 @@ def _for_blocks(block: Callable[[slice, Matrix], None], X: Matrix, pool: Executo
 
     starts = range(0, len(X), BLOCK)
     list(pool.map(at, starts) if pool else map(at, starts))
+
+
+def look(
+    forest: Forest, values: Floats, ledger: Ledger, rows: Ids, answer: Answer, limit: float, pool: Executor
+) -> tuple[Ids, Ids, Flags]:
+    """What ``rows`` need next (-1: nothing); for those that need nothing, their label and its certainty."""
+    needs = np.full(len(rows), -1, np.int32)
+    labels = np.full(len(rows), forest.prior.argmax(), np.int32)
+    certain = np.ones(len(rows), bool)
+    if forest.n_trees == 0:
+        return needs, labels, certain
+    walked = _walked(forest)
+    if answer == Answer.PROBA:
+        walked = walked._replace(open=forest.nodes.feature != LEAF)
+    prices = Prices(*forest.costs[:3])
+
+    def block(start: int) -> None:
+        part = slice(start, start + BLOCK)
+        room = queues(forest.n_trees, len(prices.cost), len(forest.prior))
+        label = answer == Answer.LABEL
+        out = needs[part], labels[part], certain[part]
+        look_rows(walked, values, rows[part], prices, ledger, label, limit, room, *out)
+
+    list(pool.map(block, range(0, len(rows), BLOCK)))
+    return needs, labels, certain
 
 
 class Meter:
@@ -238,18 +268,10 @@ def settle_rows(forest: Walked, X: Matrix, prices: Prices, ledger: Ledger, q: Qu
 def settle_row(forest: Walked, X: Matrix, i: int, prices: Prices, ledger: Ledger, q: Queues) -> int:
     """One row. A feature that comes moves all trees that wait for it, through all that is known."""
     k = len(q.low)
-    for j in range(len(q.first)):
-        q.first[j] = -1
-        q.waiting[j] = 0
-    for c in range(k):
-        q.low[c] = 0.0
-        q.high[c] = 0.0
-    for t in range(len(q.at)):
-        q.at[t] = forest.roots[t]
-        _wait(t, forest, X, i, ledger, q)
+    _start(forest, X, i, ledger, q)
     label = certain_label(q.low, q.high, forest.slack)
     while label < 0:
-        j = next_feature(q.waiting, prices, ledger, i)
+        j = next_feature(q.waiting, prices, ledger, i, np.inf)
         if j < 0:
             return _final_label(q.at, forest.least, q.low)
         opened = ledger.opened[i, prices.group[j]]
@@ -271,6 +293,20 @@ def settle_row(forest: Walked, X: Matrix, i: int, prices: Prices, ledger: Ledger
 
 
 @inner
+def _start(forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues) -> None:
+    """All trees from their roots through what is known."""
+    for j in range(len(q.first)):
+        q.first[j] = -1
+        q.waiting[j] = 0
+    for c in range(len(q.low)):
+        q.low[c] = 0.0
+        q.high[c] = 0.0
+    for t in range(len(q.at)):
+        q.at[t] = forest.roots[t]
+        _wait(t, forest, X, i, ledger, q)
+
+
+@inner
 def _wait(t: int, forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues) -> None:
     """Move a tree on through what is known, count its outlook, and let it wait if it is open."""
     node = q.at[t]
@@ -285,6 +321,62 @@ def _wait(t: int, forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues) 
         q.following[t] = q.first[j]
         q.first[j] = t
         q.waiting[j] += 1
+
+
+@kernel
+def look_rows(
+    forest: Walked,
+    X: Floats,
+    rows: Ids,
+    prices: Prices,
+    ledger: Ledger,
+    labels_only: bool,
+    limit: float,
+    q: Queues,
+    needs: Ids,
+    labels: Ids,
+    certain: Flags,
+) -> None:
+    """What each row needs next, -1 if nothing: then its label, and whether it is certain."""
+    for r in range(len(rows)):
+        needs[r], labels[r], certain[r] = look_row(forest, X, rows[r], prices, ledger, labels_only, limit, q)
+
+
+@inner
+def look_row(
+    forest: Walked,
+    X: Floats,
+    i: int,
+    prices: Prices,
+    ledger: Ledger,
+    labels_only: bool,
+    limit: float,
+    q: Queues,
+) -> tuple[int, int, bool]:
+    """One row, from the roots through what is known: (need, label, certain)."""
+    _start(forest, X, i, ledger, q)
+    label = certain_label(q.low, q.high, forest.slack)
+    waits = False
+    for j in range(len(q.waiting)):
+        waits |= q.waiting[j] > 0
+    if not waits:
+        return -1, _final_label(q.at, forest.least, q.low), True
+    if labels_only and label >= 0:
+        return -1, label, True
+    need = -1
+    if labels_only:
+        need = next_feature(q.waiting, prices, ledger, i, limit)
+    else:
+        for t in range(len(q.at)):  # one tree after the other
+            if forest.open[q.at[t]]:
+                j = forest.nodes.feature[q.at[t]]
+                opened = ledger.opened[i, prices.group[j]]
+                if ledger.spent[i] + (prices.discount[j] if opened else prices.cost[j]) <= limit:
+                    need = j
+                    break
+    if need < 0 and label < 0:
+        return -1, _likely_label(q.at, forest.nodes.counts, q.low), False
+    return need, label, label >= 0
 
 
 @inner
@@ -302,8 +394,8 @@ def certain_label(low: Floats, high: Floats, slack: float) -> int:
 
 
 @inner
-def next_feature(waiting: Ids, prices: Prices, ledger: Ledger, i: int) -> int:
-    """The feature that most trees wait for per cost, the lowest column among equals; -1 if none waits."""
+def next_feature(waiting: Ids, prices: Prices, ledger: Ledger, i: int, limit: float) -> int:
+    """The affordable feature that most trees wait for per cost, the lowest column among equals; else -1."""
     best = -1
     most = 0.0
     for j in range(len(waiting)):
@@ -312,7 +404,7 @@ def next_feature(waiting: Ids, prices: Prices, ledger: Ledger, i: int) -> int:
             price = prices.discount[j] if opened else prices.cost[j]
             if price == 0.0:
                 return j
-            if waiting[j] / price > most:
+            if waiting[j] / price > most and ledger.spent[i] + price <= limit:
                 best = j
                 most = waiting[j] / price
     return best
@@ -327,5 +419,21 @@ def _final_label(at: Ids, least: Votes, low: Floats) -> int:
         for t in range(len(at)):
             low[c] += least[at[t], c]
         if low[c] > low[best]:
+            best = c
+    return best
+
+
+@inner
+def _likely_label(at: Ids, counts: Counts, share: Floats) -> int:
+    """The label of the mean class frequencies at the trees' current nodes."""
+    best = 0
+    for c in range(len(share)):
+        share[c] = 0.0
+        for t in range(len(at)):
+            size = 0
+            for other in range(len(share)):
+                size += counts[at[t], other]
+            share[c] += counts[at[t], c] / size
+        if share[c] > share[best]:
             best = c
     return best

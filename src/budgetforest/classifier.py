@@ -30,7 +30,7 @@ from budgetforest import impurity as impurities
 from budgetforest import settings as check
 from budgetforest.arrays import Anything, Flags, Floats, Ids, Matrix
 from budgetforest.binning import hash_rows
-from budgetforest.budget import best_at, path_of, without_idle_trees
+from budgetforest.budget import Point, best_at, path_of, without_idle_trees
 from budgetforest.certificate import Certificate, certify
 from budgetforest.charge import Ledger, charge, scores
 from budgetforest.costs import read_costs
@@ -38,13 +38,15 @@ from budgetforest.errors import BudgetTooSmall, InvalidData, InvalidParameter, U
 from budgetforest.forest import Answer, Voting, join, tree_of
 from budgetforest.forest import importances as importances_of
 from budgetforest.frame import to_dataframe
+from budgetforest.live import LiveAcquisition
 from budgetforest.progress import progress
 from budgetforest.split import Splitter
 from budgetforest.table import as_frame, learn_schema, to_matrix
 from budgetforest.train import MOST_WEIGHT, Rows, Settings, context_of, grow_offers, hold_out, in_units
+from budgetforest.tree import Tree
 
 
-class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A random forest whose average cost of acquiring features stays within a budget.
 
     Parameters
@@ -152,7 +154,8 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """Grow the forest. ``validation=(X, y)`` gives the rows that measure cost and choose alpha.
 
         Otherwise a part of the rows is held out, if a budget or a choice of alpha needs it. A
-        ``sample_weight`` of 2 counts as the row twice, also in validation.
+        ``sample_weight`` of 2 counts as the row twice, also in validation; weights that are not whole are
+        scaled to a mean of 1.
         """
         rows, unit = self._training_rows(X, y, sample_weight)
         settings = self._settings(unit)
@@ -166,6 +169,10 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self._settings_ = settings
         self.costs_ = settings.costs
         self._context = context_of(rows, settings)
+        self._prior_error = math.nan
+        if validation is not None:
+            missed = validation.label != self._context.prior.argmax()
+            self._prior_error = math.fsum(validation.weight[missed]) / math.fsum(validation.weight)
         self._offers = without_idle_trees(offers, settings.budget)
         self.path_ = path_of(offers, settings.budget)
         self._take(settings.budget)
@@ -180,7 +187,7 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 "fit with a budget, several alphas, or validation=(X, y)"
             )
         limit = self._settings_.budget
-        if check.positive_budget(budget) > limit:
+        if budget is None or check.positive_budget(budget) > limit:
             raise InvalidParameter(
                 f"budget {budget} is larger than {limit}, for which this forest was trained; fit again"
             )
@@ -210,9 +217,23 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             )
         else:
             trees = next(o.trees for o in self._offers if o.alpha == best.alpha)[: best.trees]
+            self._warn_of_idle_trees(best, trees)
         self.alpha_ = best.alpha if best else math.nan
         self.forest_ = join(trees, self._context)
         self.n_trees_ = len(trees)
+
+    def _warn_of_idle_trees(self, best: Point, trees: list[Tree]) -> None:
+        """Say so when the forest is no better than an answer that costs nothing."""
+        if best.alpha > 0 and all(len(tree.feature) == 1 for tree in trees):
+            hint = f"alpha={best.alpha:g} is so large that no tree splits; take a smaller one"
+        elif best.cost > 0 and best.error >= self._prior_error:
+            hint = (
+                f"the forest errs {best.error:.3f} on validation rows, no less than the most common class; "
+                "raise the budget, or try criterion='expected' with impurity='entropy' if prices are skewed"
+            )
+        else:
+            return
+        warnings.warn(hint, UnusualData, stacklevel=4)
 
     # Input -----------------------------------------------------------------------------------
 
@@ -222,17 +243,22 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             "dtype": [np.float64, np.float32],
             "ensure_all_finite": "allow-nan",
         }
+        if hasattr(X, "collect"):
+            raise InvalidData(f"X is a {type(X).__name__}, which is not computed yet; pass X.collect()")
         framed = as_frame(X) is not None
         if framed:
             validate_data(self, X, reset=learn, skip_check_array=True)
         else:
+            if self.categorical_features is not None and np.asarray(X).dtype.kind in "OUS":
+                rules |= {"dtype": None}  # categories may be strings
             X = validate_data(self, X, reset=learn, **rules)
         if learn:
             names = getattr(self, "feature_names_in_", None)
             names = [f"x{j}" for j in range(X.shape[1])] if names is None else list(map(str, names))
             self._schema = learn_schema(X, names, self.categorical_features)
-        matrix = to_matrix(X, self._schema)
-        if framed:
+        matrix: Matrix = to_matrix(X, self._schema)
+        if matrix is not X:
+            rules |= {"dtype": [np.float64, np.float32]}
             matrix = check_array(matrix, estimator=self, input_name="X", **rules)
         return matrix
 
@@ -253,11 +279,6 @@ class BudgetForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             raise InvalidData(
                 f"y has one class ({self.classes_.tolist()}) among the rows of positive weight; "
                 "a classifier needs at least two classes"
-            )
-        if weight.sum() < 1:
-            raise InvalidData(
-                f"sample_weight sums to {weight.sum():g}, less than one row; a weight of 2 counts as "
-                f"the row twice: multiply the weights by {len(used) / weight.sum():g}"
             )
         if weight.sum() > MOST_WEIGHT:
             raise InvalidData(

@@ -8,6 +8,7 @@ A group is bought together. Its first member acquired for a row pays its ``cost`
 from __future__ import annotations
 
 import csv
+import difflib
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +20,9 @@ import numpy as np
 
 from budgetforest.arrays import Anything, Floats, Ids
 from budgetforest.errors import InvalidCosts, near
+
+PRICE_COLUMNS = ("feature", "cost", "group", "discount_cost")
+"""What a price list may say of a feature; other columns are not read."""
 
 
 class Costs(NamedTuple):
@@ -78,8 +82,10 @@ def _prices(costs: Anything, names: Sequence[str]) -> dict[str, _Price]:
 def _read_csv(path: Path) -> tuple[Sequence[str], list[dict[str, Any]]]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            return reader.fieldnames or (), list(reader)
+            header = file.readline()
+            delimiter = max(",;\t", key=header.count)
+            columns = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
+            return columns, list(csv.DictReader(file, columns, delimiter=delimiter))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidCosts(f"cannot read the price list {str(path)!r}: {error}") from error
 
@@ -93,6 +99,10 @@ def _from_records(
                 f"the price list has no column {column!r}; it needs 'feature,cost' and may have "
                 f"'group,discount_cost', and has {list(columns)}"
             )
+    for column in columns:
+        likely = difflib.get_close_matches(column, PRICE_COLUMNS, 1, 0.7)
+        if likely and column not in PRICE_COLUMNS:
+            raise InvalidCosts(f"the price list has a column {column!r}; did you mean {likely[0]!r}?")
     prices: dict[str, _Price] = {}
     for record in records:
         name = str(record["feature"])
@@ -180,6 +190,12 @@ def _discounts(
 ) -> list[float]:
     """Discounts of one group: published ones for a panel, zero for a sensor."""
     given = [prices[j].discount for j in features]
+    for j, d in zip(features, given, strict=True):
+        if d is not None and d > prices[j].cost:
+            raise InvalidCosts(
+                f"discount_cost of {names[j]!r} is {d}, more than its cost {prices[j].cost}; a later member "
+                "of a group costs at most as much as the first"
+            )
     if any(d is not None for d in given):
         return [prices[j].cost if d is None else d for j, d in zip(features, given, strict=True)]
     first = features[0]

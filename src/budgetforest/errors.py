@@ -4,7 +4,9 @@ BudgetForestError
 ├── InvalidInput            (also a ValueError)
 │   ├── InvalidCosts        a price list that cannot be used
 │   ├── InvalidData         rows, labels or weights that cannot be used
+│   │   └── InvalidValue    a single value that a feature cannot have
 │   └── InvalidParameter    a parameter outside its rule
+├── FeatureUnavailable      a source could not deliver a feature, and the policy is to raise
 └── MissingExtra            (also an ImportError) an optional package is absent
 
 BudgetForestWarning         (a UserWarning)
@@ -34,8 +36,16 @@ class InvalidData(InvalidInput):
     """Rows, labels or weights that cannot be used."""
 
 
+class InvalidValue(InvalidData):
+    """A single value that a feature cannot have; the row can be asked again."""
+
+
 class InvalidParameter(InvalidInput):
     """A parameter outside its rule."""
+
+
+class FeatureUnavailable(BudgetForestError):
+    """A source could not deliver a feature."""
 
 
 class MissingExtra(BudgetForestError, ImportError):

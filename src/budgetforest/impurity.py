@@ -193,7 +193,8 @@ def _callback(function: Callable[..., float], n_classes: int) -> Any:
         tried = [np.ones(n_classes), *np.eye(n_classes), np.zeros(n_classes)]
         values = [value_of(f, counts) for counts in tried]
     except Exception as error:
-        raise InvalidParameter(f"impurity function {name!r} does not compile with numba: {error}") from error
+        reason = str(error).strip().splitlines()[0]
+        raise InvalidParameter(f"impurity function {name!r} does not compile with numba: {reason}") from error
     for counts, value in zip(tried, values, strict=True):
         if not 0 <= value < np.inf:
             raise InvalidParameter(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 @contextmanager
 def progress(verbose: int, max_trees: int) -> Iterator[Callable[[float, int], None]]:
     """Yields ``tell(alpha, trees)``, to be called after every tree; one bar per alpha, on stderr."""
-    if not verbose:
+    if verbose <= 0:
         yield lambda alpha, trees: None
         return
     from rich.console import Console
@@ -25,3 +25,17 @@ def progress(verbose: int, max_trees: int) -> Iterator[Callable[[float, int], No
             bars.update(tasks[alpha], completed=trees)  # type: ignore[arg-type]
 
         yield tell
+
+
+@contextmanager
+def row_progress(show: bool, rows: int) -> Iterator[Callable[[int], None]]:
+    """Yields ``tell(decided)``, to be called after every round; one bar for all rows, on stderr."""
+    if not show:
+        yield lambda decided: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as bars:
+        task = bars.add_task("rows decided", total=rows)
+        yield lambda decided: bars.update(task, completed=decided)

@@ -83,15 +83,17 @@ class Settings(NamedTuple):
 def in_units(weight: Floats) -> tuple[Counts, float]:
     """Weights as whole numbers of a unit: 1 if they are whole, else a power of two as fine as fits.
 
-    Integers add up exactly in any order, which is what makes forests identical on any machine.
+    Integers add up exactly in any order, which is what makes forests identical on any machine. Weights that
+    are not whole are scaled to a mean of 1, since what they sum to means nothing.
 
-    >>> in_units(np.array([1.0, 0.5]))[0][0] * in_units(np.array([1.0, 0.5]))[1]
-    np.float64(1.0)
+    >>> units, unit = in_units(np.array([0.25, 0.75]))
+    >>> (units * unit).tolist()
+    [0.5, 1.5]
     """
-    unit = 1.0
-    if (weight != np.round(weight)).any():
-        unit = 2.0 ** np.ceil(np.log2(weight.sum() / MOST_WEIGHT))
-    return np.round(weight / unit).astype(np.int64), unit
+    if (weight == np.round(weight)).all():
+        return weight.astype(np.int64), 1.0
+    unit = 2.0 ** np.ceil(np.log2(len(weight) / MOST_WEIGHT))
+    return np.round(weight * (len(weight) / weight.sum()) / unit).astype(np.int64), unit
 
 
 def hold_out(rows: Rows, fraction: float, seed: int) -> tuple[Ids, Ids]:

@@ -64,7 +64,7 @@ def next_node(tree: Tree, node: int, value: float) -> int:
             at = int(value)
         child = tree.branches[tree.left[node] + at]
         return int(child if child >= 0 else ~child)
-    if np.isnan(value):
+    if value != value:  # NaN
         return int(tree.left[node] if route == MISSING_LEFT else tree.right[node])
     return int(tree.left[node] if value <= tree.threshold[node] else tree.right[node])
 

@@ -1,0 +1,391 @@
+"""Prediction as it is meant to be run: ask for one feature at a time, pay each once, stop when certain.
+
+``acquire`` is a generator: it yields a ``Need``, receives a value, and returns the ``Decision``. Whoever
+drives it decides where values come from; ``step`` is the same as a pure function of what is known.
+Nothing here is compiled: a decision takes about a millisecond and needs neither numba nor scikit-learn.
+It is also the readable reference for the compiled twin in ``charge``.
+
+Every tree stands at a node. Leaves below it bound what the tree can still add to each class. When the
+leader's least beats every rival's most, no further feature can change the label. Until then the next
+feature is the one that most undecided trees wait for per cost (its own, or its discount if its group is
+open); free ones come first, the lowest column among equals. For probabilities every tree must speak, one
+after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Generator, Iterable, Mapping
+from enum import Enum
+from numbers import Real
+from typing import Any, Final, NamedTuple
+
+from budgetforest.arrays import LEAF
+from budgetforest.errors import InvalidData, InvalidParameter, InvalidValue, near
+from budgetforest.forest import Answer, Forest, Voting, slack_of
+from budgetforest.tree import next_node
+
+
+class Unavailable(Enum):
+    """The value of a feature that could not be had: not paid for, treated as missing."""
+
+    UNAVAILABLE = "unavailable"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+UNAVAILABLE: Final = Unavailable.UNAVAILABLE
+
+
+class Need(NamedTuple):
+    """The next feature to acquire."""
+
+    feature: str
+    cost: float
+    """What it costs this row now, its group considered."""
+    group: str
+    """Its group; a feature that is alone lends its own name."""
+    spent: float
+    """What the row has paid before."""
+    waiting: int
+    """How many trees wait for it."""
+    also: tuple[str, ...]
+    """What other trees wait for, best first: may be acquired in parallel."""
+    together: tuple[str, ...]
+    """Those of ``also`` that are worth the same round trip, given ``latency``."""
+
+
+class Step(NamedTuple):
+    """One line of a decision's trace."""
+
+    feature: str
+    value: Any
+    cost: float
+    """What was paid for it; 0 if it was unavailable."""
+    waiting: int
+    """How many trees waited for it."""
+    votes: tuple[float, ...]
+    """(k) what was certain for each class afterwards."""
+    possible: tuple[float, ...]
+    """(k) what was still possible for each class."""
+
+
+class Decision(NamedTuple):
+    """The answer for one row."""
+
+    label: Any
+    proba: tuple[float, ...] | None
+    """(k) shares of the votes; None unless every tree was asked (``answer="proba"``)."""
+    spent: float
+    acquired: tuple[str, ...]
+    """What was paid for, in order."""
+    trees_used: int
+    """How many trees had nothing more to say."""
+    certain: bool
+    """Whether the forest's label is known; False only if a limit stopped the row."""
+    bounds: tuple[float, float]
+    """Between what the label's share of the votes lies."""
+    trace: tuple[Step, ...]
+
+    def explain(self) -> str:
+        """The trace as text, a line per feature."""
+        lines = [
+            f"{s.feature} = {s.value!r} (cost {s.cost:g}, {s.waiting} trees waited): votes "
+            + ", ".join(f"{low:g}-{high:g}" for low, high in zip(s.votes, s.possible, strict=True))
+            for s in self.trace
+        ]
+        sure = "certain" if self.certain else "not certain"
+        share = f"{self.bounds[0]:.0%} to {self.bounds[1]:.0%} of the votes"
+        return "\n".join([*lines, f"{self.label!r}: {sure}, {share}, {self.spent:g} paid"])
+
+
+def acquire(
+    forest: Forest,
+    known: Mapping[str, Any] | None = None,
+    answer: str = "label",
+    *,
+    limit: float | None = None,
+    latency: float = 0.0,
+) -> Acquisition:
+    """Decide one row, asking for values as they are needed.
+
+    ``known`` values are free. Send a value, a mapping of several by name, or ``UNAVAILABLE``; NaN is a
+    value that was paid for and is missing. ``limit`` is the most the row may pay. ``latency`` is what a
+    round trip costs: it widens ``Need.together``. A bad value raises ``InvalidValue`` and the same need
+    can be answered again.
+
+    >>> flow = acquire(forest, {"age": 63})                     # doctest: +SKIP
+    >>> need = next(flow)                                       # doctest: +SKIP
+    >>> need = flow.send(120.0)   # StopIteration.value is the decision  # doctest: +SKIP
+    """
+    return Acquisition(forest, known or {}, (), answer, limit, latency)
+
+
+def step(
+    forest: Forest,
+    known: Mapping[str, Any],
+    paid: Collection[str] = (),
+    answer: str = "label",
+    *,
+    limit: float | None = None,
+    latency: float = 0.0,
+) -> Need | Decision:
+    """What to do next, given what is known: nothing else is remembered.
+
+    ``paid`` names the known features that were paid for, in order; the others were free.
+    """
+    flow = Acquisition(forest, known, paid, answer, limit, latency)
+    return flow.need or flow.decide()
+
+
+class Acquisition(Generator[Need, Any, Decision]):
+    """The generator that ``acquire`` returns. Unlike a generator function it survives a bad value."""
+
+    def __init__(
+        self,
+        forest: Forest,
+        known: Mapping[str, Any],
+        paid: Collection[str],
+        answer: str,
+        limit: float | None,
+        latency: float,
+    ) -> None:
+        if answer not in ("label", "proba"):
+            raise InvalidParameter(f"answer={answer!r} is unknown; take 'label' or 'proba'")
+        if limit is not None and not limit >= 0:
+            raise InvalidParameter(f"limit is {limit!r}; it must be zero or more, or None")
+        if not 0 <= latency < math.inf:
+            raise InvalidParameter(f"latency is {latency!r}; it must be a finite cost, zero or more")
+        self.forest = forest
+        self.answer = Answer[answer.upper()]
+        self.limit = math.inf if limit is None else limit
+        self.latency = latency
+        self.spent = 0.0
+        self.trace: list[Step] = []
+        self._column = {name: j for j, name in enumerate(forest.schema.names)}
+        self._values: dict[int, float] = {}
+        self._opened: set[int] = set()
+        self._acquired: list[int] = []
+        self._at = [int(root) for root in forest.roots[:-1]]
+        self._low = [0.0] * len(forest.classes)
+        self._high = [0.0] * len(forest.classes)
+        self._queue: dict[int, list[int]] = {}
+        checked = {self._find(name): self._check(name, value) for name, value in known.items()}
+        self._pay_before(checked, [self._find(name) for name in paid])
+        for tree in range(len(self._at)):
+            self._wait(tree)
+        self.need = self._next_need()
+
+    # The generator protocol --------------------------------------------------------------------
+
+    def send(self, value: Any) -> Need:
+        """Answer the current need; ``None`` asks for it again."""
+        if value is not None and self.need is not None:
+            given = value if isinstance(value, Mapping) else {self.need.feature: value}
+            checked = {self._find(name): self._check(name, v) for name, v in given.items()}
+            for (j, code), shown in zip(checked.items(), given.values(), strict=True):
+                self._learn(j, code, shown)
+            self.need = self._next_need()
+        if self.need is None:
+            raise StopIteration(self.decide())
+        return self.need
+
+    def throw(self, kind: Any, value: Any = None, traceback: Any = None) -> Need:
+        """Raise an error at the caller; the row is kept as it is."""
+        raise value if value is not None else kind
+
+    def close(self) -> None:
+        """Nothing is held that needs closing."""
+
+    # Steps ---------------------------------------------------------------------------------------
+
+    def _find(self, name: str) -> int:
+        if name not in self._column:
+            raise InvalidData(f"{name!r} is not a feature of this forest; {near(str(name), self._column)}")
+        return self._column[name]
+
+    def _check(self, name: str, value: Any) -> float | None:
+        """A value as a number, None if it is unavailable."""
+        return None if value is UNAVAILABLE else number_of(self.forest, self._find(name), value)
+
+    def _pay_before(self, checked: Mapping[int, float | None], paid: Iterable[int]) -> None:
+        """Take what was known at the start, charging for what was paid."""
+        for j in paid:
+            if checked.get(j) is None:
+                name = self.forest.schema.names[j]
+                raise InvalidData(f"{name!r} is listed as paid but has no known value; give both or neither")
+            self._charge(j)
+        for j, code in checked.items():
+            self._values[j] = math.nan if code is None else code
+            if code is not None:
+                self._opened.add(int(self.forest.costs.group[j]))
+
+    def _price(self, j: int) -> float:
+        costs = self.forest.costs
+        return float((costs.discount if int(costs.group[j]) in self._opened else costs.cost)[j])
+
+    def _charge(self, j: int) -> float:
+        price = self._price(j)
+        self.spent += price
+        self._opened.add(int(self.forest.costs.group[j]))
+        self._acquired.append(j)
+        return price
+
+    def _learn(self, j: int, code: float | None, shown: Any) -> None:
+        """A feature has come, or will not: the trees that waited for it move on."""
+        if j in self._values:
+            return
+        price = 0.0 if code is None else self._charge(j)
+        self._values[j] = math.nan if code is None else code
+        trees = self._queue.pop(j, [])
+        for tree in trees:
+            self._count(tree, -1)
+            self._wait(tree)
+        name = self.forest.schema.names[j]
+        self.trace.append(Step(name, shown, price, len(trees), tuple(self._low), tuple(self._high)))
+
+    def _is_open(self, node: int) -> bool:
+        """Whether a tree that stands here has more to say."""
+        if self.answer == Answer.LABEL:
+            return bool(self.forest.open[node])
+        return bool(self.forest.nodes.feature[node] != LEAF)
+
+    def _wait(self, tree: int) -> None:
+        """Move a tree on through what is known, count its outlook, and let it wait if it is open."""
+        nodes, node = self.forest.nodes, self._at[tree]
+        while self._is_open(node) and (feature := int(nodes.feature[node])) in self._values:
+            node = next_node(nodes, node, self._values[feature])
+        self._at[tree] = node
+        self._count(tree, +1)
+        if self._is_open(node):
+            self._queue.setdefault(int(nodes.feature[node]), []).append(tree)
+
+    def _count(self, tree: int, sign: int) -> None:
+        node = self._at[tree]
+        for c, (low, high) in enumerate(
+            zip(self.forest.least[node].tolist(), self.forest.most[node].tolist(), strict=True)
+        ):
+            self._low[c] += sign * low
+            self._high[c] += sign * high
+
+    def _certain_label(self) -> int | None:
+        """The class that no further feature can beat; ties go to the lowest class."""
+        slack = slack_of(self.forest)
+        leader = max(range(len(self._low)), key=lambda c: (self._low[c], -c))
+        for c, high in enumerate(self._high):
+            lead = self._low[leader] - high - slack
+            if c != leader and (lead < 0 or (lead == 0 and (c < leader or slack > 0))):
+                return None
+        return leader
+
+    def _next_need(self) -> Need | None:
+        """The feature to ask for, None when the row is decided or can afford no more."""
+        if self.answer == Answer.LABEL and self._certain_label() is not None:
+            return None
+        price = {j: self._price(j) for j in self._queue}
+        wanted = [j for j in self._queue if self.spent + price[j] <= self.limit]
+        if not wanted:
+            return None
+        wanted.sort(key=lambda j: self._order(j, price[j]))
+        best, *others = wanted
+        names, costs = self.forest.schema.names, self.forest.costs
+        return Need(
+            feature=names[best],
+            cost=price[best],
+            group=costs.group_names[costs.group[best]],
+            spent=self.spent,
+            waiting=len(self._queue[best]),
+            also=tuple(names[j] for j in others),
+            together=tuple(names[j] for j in others if self._worth_a_trip(j, price[j])),
+        )
+
+    def _order(self, j: int, price: float) -> tuple[float, float, int]:
+        """What comes first: free features, then most waiting trees per cost, then the lowest column."""
+        if self.answer == Answer.PROBA:
+            return (min(self._queue[j]), 0.0, j)  # one tree after the other
+        return (price > 0, -len(self._queue[j]) / price if price else 0.0, j)
+
+    def _worth_a_trip(self, j: int, price: float) -> bool:
+        """Whether a feature that a share of the waiting trees wants is worth asking for along the way.
+
+        With that share as the chance that it is needed anyway, a saved round trip weighs against a wasted
+        price.
+        """
+        share = len(self._queue[j]) / sum(map(len, self._queue.values()))
+        return self.latency * share > price * (1 - share)
+
+    # The answer ----------------------------------------------------------------------------------
+
+    def decide(self) -> Decision:
+        """The decision, the best so far if more is needed to be certain."""
+        forest = self.forest
+        label = int(forest.prior.argmax()) if not self._at else self._certain_label()
+        complete = not self._queue
+        if label is None and complete:
+            total = self._votes()
+            label = max(range(len(total)), key=lambda c: (total[c], -c))
+        certain = label is not None
+        if label is None:
+            label = self._likely_label()
+        return Decision(
+            label=forest.classes[label],
+            proba=self._shares() if complete and self.answer == Answer.PROBA else None,
+            spent=self.spent,
+            acquired=tuple(forest.schema.names[j] for j in self._acquired),
+            trees_used=sum(not self._is_open(node) for node in self._at),
+            certain=certain,
+            bounds=self._bounds(label),
+            trace=tuple(self.trace),
+        )
+
+    def _votes(self) -> list[float]:
+        """What the trees give, summed in the order of the trees."""
+        total = [0.0] * len(self._low)
+        for node in self._at:
+            for c, vote in enumerate(self.forest.least[node].tolist()):
+                total[c] += vote
+        return total
+
+    def _shares(self) -> tuple[float, ...]:
+        total = self._votes() if self._at else self.forest.prior.tolist()
+        return tuple(vote / sum(total) for vote in total)
+
+    def _likely_label(self) -> int:
+        """The label of the mean class frequencies at the trees' current nodes."""
+        total = [0.0] * len(self._low)
+        for node in self._at:
+            counts = self.forest.nodes.counts[node].tolist()
+            for c, n in enumerate(counts):
+                total[c] += n / sum(counts)
+        return max(range(len(total)), key=lambda c: (total[c], -c))
+
+    def _bounds(self, label: int) -> tuple[float, float]:
+        """Least and most share of the votes for a label."""
+        if not self._at:
+            share = float(self.forest.prior[label] / self.forest.prior.sum())
+            return share, share
+        low, high = self._low[label], self._high[label]
+        if self.forest.voting != Voting.COUNTS:
+            return low / len(self._at), high / len(self._at)
+        others = [
+            (lo, hi) for c, (lo, hi) in enumerate(zip(self._low, self._high, strict=True)) if c != label
+        ]
+        return low / (low + sum(hi for _, hi in others)), high / (high + sum(lo for lo, _ in others))
+
+
+def number_of(forest: Forest, column: int, value: Any) -> float:
+    """A value as the number that trees compare; an error names the feature, the value and the rule."""
+    name, categories = forest.schema.names[column], forest.schema.categories[column]
+    if categories is not None:
+        if value in categories:
+            return float(categories.index(value))
+        if isinstance(value, Real) and math.isnan(value):
+            return math.nan
+        known = near(str(value), map(str, categories))
+        raise InvalidValue(f"{name!r} has no category {value!r}; {known}, or send UNAVAILABLE")
+    if not isinstance(value, Real):
+        raise InvalidValue(f"value of {name!r} is {value!r}; it must be a number, NaN if it is missing")
+    if math.isinf(value):
+        raise InvalidValue(f"value of {name!r} is {value!r}; it must be finite, NaN if it is missing")
+    return float(value)

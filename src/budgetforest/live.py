@@ -1,0 +1,112 @@
+"""The live half of the estimator: acquire features while deciding, for one row or many."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from budgetforest.acquisition import Acquisition, Decision, acquire
+from budgetforest.bulk import Decisions, Source, check_in_flight, decide_rows
+from budgetforest.drivers import Policy, decide, decide_async
+from budgetforest.errors import InvalidParameter
+from budgetforest.forest import Forest
+from budgetforest.progress import row_progress
+
+
+class LiveAcquisition:
+    """Methods that ask for values as they are needed. Known values are free."""
+
+    forest_: Forest
+    verbose: int
+    _answer: Callable[[str | None], Any]
+    _threads: Callable[[], Any]
+
+    def acquire(
+        self,
+        known: Mapping[str, Any] | None = None,
+        *,
+        answer: str | None = None,
+        limit: float | None = None,
+        latency: float = 0.0,
+    ) -> Acquisition:
+        """A generator for one row: yields a ``Need``, receives a value, returns the ``Decision``."""
+        check_is_fitted(self)
+        chosen = self._answer(answer).name.lower()
+        return acquire(self.forest_, known, chosen, limit=limit, latency=latency)
+
+    def predict_one(
+        self,
+        source: Callable[[str], Any],
+        *,
+        known: Mapping[str, Any] | None = None,
+        limit: float | None = None,
+        unavailable: Policy = "route",
+        answer: str | None = None,
+        latency: float = 0.0,
+    ) -> Decision:
+        """Decide one row with ``source(feature) -> value``, called once for each feature that is needed.
+
+        ``unavailable`` says what to do when the source fails, returns None or a bad value: "route" goes
+        on without the feature and without paying, "raise" raises, a function of (feature, error, attempt)
+        says whether to try again. ``limit`` is the most the row may pay.
+        """
+        flow = self.acquire(known, answer=answer, limit=limit, latency=latency)
+        return decide(flow, source, unavailable)
+
+    async def predict_one_async(
+        self,
+        source: Callable[[str], Awaitable[Any]],
+        *,
+        known: Mapping[str, Any] | None = None,
+        limit: float | None = None,
+        unavailable: Policy = "route",
+        answer: str | None = None,
+        latency: float = 0.0,
+        timeout: float | None = None,
+    ) -> Decision:
+        """The same with an awaitable source; each call may take ``timeout`` seconds.
+
+        With ``latency``, the cost of a round trip, features worth the same trip are acquired at the same
+        time.
+        """
+        flow = self.acquire(known, answer=answer, limit=limit, latency=latency)
+        return await decide_async(flow, source, unavailable, timeout)
+
+    def predict_from(
+        self,
+        source: Source,
+        rows: Sequence[Any],
+        *,
+        known: Mapping[str, Sequence[Any]] | None = None,
+        limit: float | None = None,
+        unavailable: Policy = "route",
+        answer: str | None = None,
+        in_flight: int = 1,
+        progress: bool | None = None,
+    ) -> Decisions:
+        """Decide many rows with ``source(feature, rows) -> values``.
+
+        ``rows`` are whatever the source knows them by: numbers, keys, records. In every round the source
+        is called once for each feature that rows wait for, with all of them, at most ``in_flight`` calls
+        at a time.
+        """
+        check_is_fitted(self)
+        if limit is not None and not limit >= 0:
+            raise InvalidParameter(f"limit is {limit!r}; it must be zero or more, or None")
+        rows = list(rows)
+        show = bool(self.verbose) if progress is None else progress
+        with self._threads() as (pool, _), row_progress(show, len(rows)) as tell:
+            return decide_rows(
+                self.forest_,
+                source,
+                rows,
+                known=known or {},
+                answer=self._answer(answer),
+                limit=limit,
+                unavailable=unavailable,
+                in_flight=check_in_flight(in_flight),
+                pool=pool,
+                tell=tell,
+            )
