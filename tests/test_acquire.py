@@ -83,7 +83,7 @@ def test_all_drivers_agree(tmp_path_factory, data, prices, voting, answer):
     labels, costs, acquired = model.predict(X), model.acquisition_cost(X), model.acquired_features(X)
     bulk = model.predict_from(lambda feature, rows: [value_of(X[i], feature) for i in rows], range(len(X)))
     np.testing.assert_array_equal(bulk.labels, labels)
-    np.testing.assert_array_equal(bulk.spent, costs)
+    np.testing.assert_allclose(bulk.spent, costs)
     np.testing.assert_array_equal(bulk.acquired, acquired)
     assert bulk.certain.all()
     for i, row in enumerate(X):
@@ -93,7 +93,7 @@ def test_all_drivers_agree(tmp_path_factory, data, prices, voting, answer):
             return value_of(row, feature)
 
         assert decision.label == labels[i]
-        assert decision.spent == costs[i]
+        assert decision.spent == pytest.approx(costs[i])
         assert {f"x{j}" for j in np.flatnonzero(acquired[i])} == set(decision.acquired)
         assert decision.certain
         assert told(by_steps(model.forest_, row, answer=answer)) == told(decision)
@@ -110,7 +110,8 @@ def test_certain_exit_changes_no_label_and_never_costs_more(data, voting, trees,
     full = model.predict_proba(X).argmax(axis=1)
     bulk = model.predict_from(lambda feature, rows: [value_of(X[i], feature) for i in rows], range(len(X)))
     np.testing.assert_array_equal(bulk.labels, model.classes_[full])
-    assert (model.acquisition_cost(X) <= model.acquisition_cost(X, answer="proba")).all()
+    full_cost = model.acquisition_cost(X, answer="proba")
+    assert (model.acquisition_cost(X) <= full_cost * (1 + 1e-12)).all()
     assert (model.acquired_features(X) <= model.acquired_features(X, answer="proba")).all()
 
 

@@ -164,6 +164,9 @@ class Acquisition(Generator[Need, Any, Decision]):
         self.spent = 0.0
         self.trace: list[Step] = []
         self._column = {name: j for j, name in enumerate(forest.schema.names)}
+        self._cost: list[float] = forest.costs.cost.tolist()
+        self._discount: list[float] = forest.costs.discount.tolist()
+        self._group: list[int] = forest.costs.group.tolist()
         self._values: dict[int, float] = {}
         self._opened: set[int] = set()
         self._acquired: list[int] = []
@@ -219,16 +222,15 @@ class Acquisition(Generator[Need, Any, Decision]):
         for j, code in checked.items():
             self._values[j] = math.nan if code is None else code
             if code is not None:
-                self._opened.add(int(self.forest.costs.group[j]))
+                self._opened.add(self._group[j])
 
     def _price(self, j: int) -> float:
-        costs = self.forest.costs
-        return float((costs.discount if int(costs.group[j]) in self._opened else costs.cost)[j])
+        return self._discount[j] if self._group[j] in self._opened else self._cost[j]
 
     def _charge(self, j: int) -> float:
         price = self._price(j)
         self.spent += price
-        self._opened.add(int(self.forest.costs.group[j]))
+        self._opened.add(self._group[j])
         self._acquired.append(j)
         return price
 
@@ -263,11 +265,10 @@ class Acquisition(Generator[Need, Any, Decision]):
 
     def _count(self, tree: int, sign: int) -> None:
         node = self._at[tree]
-        for c, (low, high) in enumerate(
-            zip(self.forest.least[node].tolist(), self.forest.most[node].tolist(), strict=True)
-        ):
-            self._low[c] += sign * low
-            self._high[c] += sign * high
+        for c, vote in enumerate(self.forest.least[node].tolist()):
+            self._low[c] += sign * vote
+        for c, vote in enumerate(self.forest.most[node].tolist()):
+            self._high[c] += sign * vote
 
     def _certain_label(self) -> int | None:
         """The class that no further feature can beat; ties go to the lowest class."""
@@ -289,15 +290,15 @@ class Acquisition(Generator[Need, Any, Decision]):
             return None
         wanted.sort(key=lambda j: self._order(j, price[j]))
         best, *others = wanted
-        names, costs = self.forest.schema.names, self.forest.costs
+        names = self.forest.schema.names
         return Need(
             feature=names[best],
             cost=price[best],
-            group=costs.group_names[costs.group[best]],
+            group=self.forest.costs.group_names[self._group[best]],
             spent=self.spent,
             waiting=len(self._queue[best]),
             also=tuple(names[j] for j in others),
-            together=tuple(names[j] for j in others if self._worth_a_trip(j, price[j])),
+            together=tuple(names[j] for j in others if self.latency and self._worth_a_trip(j, price[j])),
         )
 
     def _order(self, j: int, price: float) -> tuple[float, float, int]:

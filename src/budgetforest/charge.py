@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, Counts, Flags, Floats, Ids, Matrix
+from budgetforest.arrays import LEAF, Counts, Flags, Floats, Ids, Keys, Matrix
 from budgetforest.costs import Costs
+from budgetforest.draws import ONE
 from budgetforest.forest import Answer, Context, Forest, Votes, join, slack_of
 from budgetforest.jit import inner, kernel
 from budgetforest.tree import Tree
-from budgetforest.walks import child_of, leaf_of
+from budgetforest.walks import TILE, child_of, leaves_in_step, leaves_of, met_before, paces
 
 BLOCK = 4096
 """Rows evaluated at a time; results do not depend on it."""
@@ -50,14 +51,33 @@ def scores(forest: Forest, X: Matrix, pool: Executor | None = None) -> Floats:
     total = np.zeros((len(X), len(forest.prior)))
     if forest.n_trees == 0:
         return total + forest.prior
+    find_leaves = walker(forest, len(X))
 
     def block(rows: slice, part: Matrix) -> None:
-        leaves = np.empty((forest.n_trees, len(part)), np.int32)
-        leaves_of(forest.nodes, forest.roots, part, leaves)
-        add_votes(forest.least, leaves, total[rows])
+        add_votes(forest.least, find_leaves(part), total[rows])
 
     _for_blocks(block, X, pool)
     return total
+
+
+def walker(forest: Forest, n_rows: int) -> Callable[[Matrix], Ids]:
+    """A function from rows to their leaves, (t, n); packing the nodes pays for many rows."""
+    if n_rows < TILE or len(forest.nodes.branches):
+
+        def one_by_one(part: Matrix) -> Ids:
+            leaves = np.empty((forest.n_trees, len(part)), np.int32)
+            leaves_of(forest.nodes, forest.roots, part, leaves)
+            return leaves
+
+        return one_by_one
+    packed = paces(forest.nodes, forest.roots)
+
+    def in_step(part: Matrix) -> Ids:
+        leaves = np.empty((forest.n_trees, len(part)), np.int32)
+        leaves_in_step(packed, forest.roots, part, np.empty(TILE, np.int32), leaves)
+        return leaves
+
+    return in_step
 
 
 def charge(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = None) -> Ledger:
@@ -66,16 +86,28 @@ def charge(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = No
     if forest.n_trees == 0:
         return ledger
     prices = Prices(*forest.costs[:3])
-    walked = _walked(forest)
+    if answer == Answer.LABEL:
+        walked = _walked(forest)
 
-    def block(rows: slice, part: Matrix) -> None:
-        paid = Ledger._make(column[rows] for column in ledger)
-        if answer == Answer.LABEL:
+        def block(rows: slice, part: Matrix) -> None:
             room = queues(forest.n_trees, len(prices.cost), len(forest.prior))
+            paid = Ledger._make(column[rows] for column in ledger)
             settle_rows(walked, part, prices, paid, room, np.empty(len(part), np.int32))
-        else:
-            leaves = np.empty((forest.n_trees, len(part)), np.int32)
-            charge_rows(forest.nodes, forest.roots, part, prices, paid, leaves)
+
+    elif forest.costs.order_matters:
+
+        def block(rows: slice, part: Matrix) -> None:
+            paid = Ledger._make(column[rows] for column in ledger)
+            charge_rows(forest.nodes, forest.roots, part, prices, paid)
+
+    else:
+        find_leaves = walker(forest, len(X))
+        masks = met_before(forest.nodes, forest.roots[:-1], len(prices.cost))
+
+        def block(rows: slice, part: Matrix) -> None:
+            paid = Ledger._make(column[rows] for column in ledger)
+            met = np.zeros((len(part), masks.shape[1]), np.uint64)
+            charge_leaves(masks, find_leaves(part), prices, met, paid)
 
     _for_blocks(block, X, pool)
     return ledger
@@ -160,26 +192,33 @@ class Meter:
         self.share = weight / math.fsum(weight)
         self.ledger = open_ledger(len(X), context.costs)
         self.scores = np.zeros((len(X), len(context.prior)))
+        self.met = np.zeros((len(X), -(-X.shape[1] // 64)), np.uint64)
         self.trees: list[Tree] = []
 
     def add(self, tree: Tree) -> tuple[float, float] | None:
         """Mean cost and error of the forest with one more tree; None where it is not measured."""
         self.trees.append(tree)
         one = join([tree], self.context)
-        leaves = np.empty((1, len(self.X)), np.int32)
-        if self.answer == Answer.LABEL:
-            leaves_of(one.nodes, one.roots, self.X, leaves)
-        else:
-            charge_rows(one.nodes, one.roots, self.X, Prices(*one.costs[:3]), self.ledger, leaves)
-        add_votes(one.least, leaves, self.scores)
-        spent = self.ledger.spent
+        self.scores += scores(one, self.X, self.pool)
         if self.answer == Answer.LABEL:
             if not is_measured(len(self.trees), self.most):
                 return None
             spent = charge(join(self.trees, self.context), self.X, self.answer, self.pool).spent
+        else:
+            self._charge_scores(one)
+            spent = self.ledger.spent
         wrong = self.scores.argmax(axis=1) != self.label
         # fsum: the same mean whatever the order of the rows
         return math.fsum(self.share * spent), math.fsum(self.share[wrong])
+
+    def _charge_scores(self, one: Forest) -> None:
+        """Add what one more tree costs to what was paid before."""
+        prices = Prices(*one.costs[:3])
+        if one.costs.order_matters:
+            charge_rows(one.nodes, one.roots, self.X, prices, self.ledger)
+        else:
+            masks = met_before(one.nodes, one.roots[:-1], len(prices.cost))
+            charge_leaves(masks, walker(one, len(self.X))(self.X), prices, self.met, self.ledger)
 
 
 def is_measured(trees: int, most: int) -> bool:
@@ -189,33 +228,60 @@ def is_measured(trees: int, most: int) -> bool:
 
 
 @kernel
-def leaves_of(nodes: Tree, roots: Ids, X: Matrix, leaves: Ids) -> None:
-    """``leaves[t, i]`` = the leaf of row i in tree t."""
-    for t in range(len(roots) - 1):
-        for i in range(len(X)):
-            leaves[t, i] = leaf_of(nodes, roots[t], X[i])
-
-
-@kernel
-def charge_rows(nodes: Tree, roots: Ids, X: Matrix, prices: Prices, ledger: Ledger, leaves: Ids) -> None:
-    """The same walk, paying for what was not acquired before."""
-    for t in range(len(roots) - 1):
-        for i in range(len(X)):
-            leaves[t, i] = charge_row(nodes, roots[t], X, i, prices, ledger)
+def charge_leaves(masks: Keys, leaves: Ids, prices: Prices, met: Keys, ledger: Ledger) -> None:
+    """Charge each row for every feature above its leaves; ``met`` (n, words) collects them as bits."""
+    for t in range(leaves.shape[0]):
+        for i in range(leaves.shape[1]):
+            for word in range(masks.shape[1]):
+                met[i, word] |= masks[leaves[t, i], word]
+    for i in range(leaves.shape[1]):
+        charge_met(met, i, prices, ledger)
 
 
 @inner
-def charge_row(nodes: Tree, node: int, X: Matrix, i: int, prices: Prices, ledger: Ledger) -> int:
-    """The leaf of one row in one tree."""
+def charge_met(met: Keys, i: int, prices: Prices, ledger: Ledger) -> None:
+    """What one row pays in all, in the order of the columns; without shared groups, without branches."""
+    spent = 0.0
+    alone = ledger.opened.shape[1] == len(prices.cost)
+    for j in range(len(prices.cost)):
+        bit = (met[i, j >> 6] >> np.uint64(j & 63)) & ONE
+        ledger.acquired[i, j] = bit
+        if alone:
+            spent += bit * prices.cost[j]
+    ledger.spent[i] = spent
+    if not alone:
+        for g in range(ledger.opened.shape[1]):
+            ledger.opened[i, g] = False
+        for j in range(len(prices.cost)):
+            if ledger.acquired[i, j]:
+                pay(i, j, prices, ledger)
+
+
+@inner
+def pay(i: int, j: int, prices: Prices, ledger: Ledger) -> None:
+    """Row ``i`` acquires feature ``j``."""
+    opened = ledger.opened[i, prices.group[j]]
+    ledger.spent[i] += prices.discount[j] if opened else prices.cost[j]
+    ledger.acquired[i, j] = True
+    ledger.opened[i, prices.group[j]] = True
+
+
+@kernel
+def charge_rows(nodes: Tree, roots: Ids, X: Matrix, prices: Prices, ledger: Ledger) -> None:
+    """Pay for what each row meets, in the order it meets it: where the order of a group matters."""
+    for t in range(len(roots) - 1):
+        for i in range(len(X)):
+            charge_row(nodes, roots[t], X, i, prices, ledger)
+
+
+@inner
+def charge_row(nodes: Tree, node: int, X: Matrix, i: int, prices: Prices, ledger: Ledger) -> None:
+    """One row in one tree."""
     while nodes.feature[node] != LEAF:
         j = nodes.feature[node]
         if not ledger.acquired[i, j]:
-            opened = ledger.opened[i, prices.group[j]]
-            ledger.spent[i] += prices.discount[j] if opened else prices.cost[j]
-            ledger.acquired[i, j] = True
-            ledger.opened[i, prices.group[j]] = True
+            pay(i, j, prices, ledger)
         node = child_of(nodes, node, X[i, j])
-    return node
 
 
 @kernel
@@ -274,10 +340,7 @@ def settle_row(forest: Walked, X: Matrix, i: int, prices: Prices, ledger: Ledger
         j = next_feature(q.waiting, prices, ledger, i, np.inf)
         if j < 0:
             return _final_label(q.at, forest.least, q.low)
-        opened = ledger.opened[i, prices.group[j]]
-        ledger.spent[i] += prices.discount[j] if opened else prices.cost[j]
-        ledger.acquired[i, j] = True
-        ledger.opened[i, prices.group[j]] = True
+        pay(i, j, prices, ledger)
         t = q.first[j]
         q.first[j] = -1
         q.waiting[j] = 0

@@ -38,6 +38,15 @@ class Costs(NamedTuple):
     """Names of the groups; a feature without a group lends its own name."""
 
     @property
+    def order_matters(self) -> bool:
+        """Whether some group costs more or less depending on which member comes first."""
+        opening = self.cost - self.discount
+        first = np.full(len(self.group_names), np.nan)
+        first[self.group[::-1]] = opening[::-1]
+        shared = np.bincount(self.group)[self.group] > 1
+        return bool((shared & (np.abs(opening - first[self.group]) > 1e-9 * self.cost)).any())
+
+    @property
     def least(self) -> Floats:
         """(m) the least that a feature can cost a row."""
         alone = np.bincount(self.group)[self.group] == 1
