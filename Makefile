@@ -23,7 +23,7 @@ check: $(VENV)/.check  ## format, lint, types, import order
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-bench: $(VENV)/.bench  ## measure speed beside scikit-learn and LightGBM
+bench: $(VENV)/.bench  ## measure speed beside scikit-learn, what certain exit saves, the README's curve
 	$(RUN) -m benchmarks
 
 docs: $(VENV)/.docs  ## build the documentation into site/

@@ -4,10 +4,10 @@ import warnings
 
 import click
 
-from benchmarks import curve, speed
+from benchmarks import curve, exit, speed
 from budgetforest import UnusualData
 
-MEASUREMENTS = {"speed": speed.run, "curve": curve.run}
+MEASUREMENTS = {"speed": speed.run, "exit": exit.run, "curve": curve.run}
 
 
 @click.command()

@@ -44,3 +44,31 @@ def test_miniboone_agrees_with_the_authors_program(data_folder, alpha, error, er
         costs.append(model.acquisition_cost(X[3000:], answer="proba").mean())
     assert abs(np.mean(errors) - error) <= error_slack
     assert abs(np.mean(costs) - cost) <= cost_slack
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("covtype", 4000),
+        ("miniboone_tiny", 2000),
+        ("cifar10_kmeans400", 3000),
+        ("ann_thyroid", 3000),
+        ("heart_cleveland", 150),
+    ],
+)
+def test_certain_exit_changes_no_label_and_no_row_pays_more(data_folder, name, rows):
+    X, y = read(data_folder, name)
+    y = y % 2 if name.startswith("cifar") else y
+    prices = data_folder / "costs" / f"{name}.csv"
+    names = pd.read_parquet(data_folder / f"{name}.parquet").columns.drop("target")
+    X = pd.DataFrame(X, columns=names)[: 2 * rows]
+    costs = prices if prices.exists() else None
+    model = BudgetForestClassifier(alpha=0, max_trees=20, costs=costs, random_state=0, n_jobs=-1)
+    model.fit(X[:rows], y[:rows])
+    test = X[rows:]
+    bulk = model.predict_from(lambda feature, who: test[feature].loc[who], test.index)
+    full = model.acquisition_cost(test, answer="proba")
+    np.testing.assert_array_equal(bulk.labels, model.predict(test))
+    np.testing.assert_allclose(bulk.spent, model.acquisition_cost(test))
+    assert (bulk.spent <= full + 1e-9).all()
+    assert bulk.spent.mean() < full.mean()

@@ -1,15 +1,18 @@
 """What a new process pays: import, cache, command line, public names."""
 
 import os
+import pickle
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import budgetforest
+from budgetforest import BudgetForestClassifier
 from budgetforest.cli import main
 
 SMALL_FIT = (
@@ -87,3 +90,26 @@ def test_demo_compares_and_decides_a_row():
 def test_every_module_says_what_it_owns():
     for path in Path(budgetforest.__file__).parent.glob("*.py"):
         assert path.read_text().startswith('"""'), path
+
+
+def test_a_live_decision_needs_no_compiler_and_takes_milliseconds(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.random((2000, 50))
+    y = (X[:, :5].sum(axis=1) + rng.normal(0, 0.3, 2000) > 2.5).astype(int)
+    model = BudgetForestClassifier(alpha=0, max_trees=40, random_state=0).fit(X, y)
+    (tmp_path / "forest.pickle").write_bytes(pickle.dumps(model.forest_))
+    code = (
+        "import pickle, sys, time; from pathlib import Path; from budgetforest import step, acquire, Need\n"
+        f"forest = pickle.loads(Path({str(tmp_path / 'forest.pickle')!r}).read_bytes())\n"
+        "times = []\n"
+        "for repeat in range(30):\n"
+        "    start = time.perf_counter(); flow = acquire(forest)\n"
+        "    while flow.need is not None:\n"
+        "        try: flow.send(0.5 + repeat / 100)\n"
+        "        except StopIteration: break\n"
+        "    times.append(time.perf_counter() - start)\n"
+        "print(sorted(times)[15], [m for m in ('numba', 'sklearn', 'scipy') if m in sys.modules])\n"
+    )
+    took, heavy = run(code).split(" ", 1)
+    assert float(took) < 0.01  # 2 ms on a quiet machine, measured by `make bench`
+    assert heavy.strip() == "[]"

@@ -1,0 +1,22 @@
+"""The documentation runs line by line."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("page", ["docs/live.md", "README.md"])
+@pytest.mark.filterwarnings("ignore::budgetforest.UnusualData")
+def test_code_on_the_page_runs(page, capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert blocks
+    scope = {}
+    for block in blocks:
+        exec(block, scope)
+    if page.endswith("live.md"):
+        printed = capsys.readouterr().out
+        assert "True" in printed
+        assert "trees waited" in printed
