@@ -104,7 +104,7 @@ def page(results: list[dict[str, object]]) -> str:
     for r in results:
         full, label = float(r["cost of scores"]), float(r["cost of labels"])
         saved = f"{1 - label / full:.0%}" if full else "-"
-        cells = [r["data"], r["alpha"], r["trees"], f"{r['rows']:,}", f"{full:.2f}", f"{label:.2f}", saved]
-        cells += [r["different labels"], r["dearer rows"], f"{r['error']:.3f}"]
+        cells = [r["data"], r["alpha"], r["trees"], f"{r['rows']:,}", f"{full:.2f}", f"{label:.2f}"]
+        cells += [saved, r["different labels"], r["dearer rows"], f"{r['error']:.3f}"]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines) + "\n"
