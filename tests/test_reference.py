@@ -79,8 +79,9 @@ def test_forest_keeps_the_trees_that_budget_rf_keeps(data, budget):
     assert within_budget(trees, meter, budget, most=10).trees == kept
 
 
+@pytest.mark.parametrize("alpha", [0, 1])
 @pytest.mark.parametrize("rows", [200, 2500])
-def test_tree_of_many_rows_equals_the_papers(rows):
+def test_tree_of_many_rows_equals_the_papers(rows, alpha):
     """Large enough for every way of counting: by code, by sorting, near and far rows."""
     rng = np.random.default_rng(rows)
     X = np.column_stack(
@@ -88,5 +89,5 @@ def test_tree_of_many_rows_equals_the_papers(rows):
     )
     y = (X[:, 0] * X[:, 1] + rng.integers(0, 3, rows)).astype(int) % 3
     costs = [1.0, 1.0, 2.0, 9.0]
-    expected = reference.greedy_tree(as_rows(X), y.tolist(), 3, costs, reference.pairs(1))
-    assert nested(one_tree(X.astype(float), y, costs=costs, alpha=1)) == expected
+    expected = reference.greedy_tree(as_rows(X), y.tolist(), 3, costs, reference.pairs(alpha))
+    assert nested(one_tree(X.astype(float), y, costs=costs, alpha=alpha)) == expected
