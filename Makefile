@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test check bench paper docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -26,6 +26,9 @@ check: $(VENV)/.check  ## format, lint, types, import order
 
 bench: $(VENV)/.bench  ## measure speed beside scikit-learn, what certain exit saves, the README's curve
 	$(RUN) -m benchmarks
+
+paper: $(VENV)/.bench  ## measure the paper's tables and figures and write docs/results.md
+	$(RUN) -m benchmarks paper
 
 docs: $(VENV)/.docs  ## build the documentation into site/
 	$(VENV)/bin/mkdocs build --strict

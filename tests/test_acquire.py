@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import math
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -473,3 +474,138 @@ def test_a_thousand_single_decisions_survive_a_faulty_world(model):
     assert len(decisions) == 1000
     assert all(isinstance(d, Decision) and d.certain for d in decisions)
     assert sum(d.spent for d in decisions) == sum(paid)
+
+
+@settings(max_examples=30)
+@given(labelled_rows(max_rows=20), PRICES, st.sampled_from([None, 0.3, 2.0, 5.0]), st.data())
+def test_drivers_agree_with_known_values_groups_and_limits(tmp_path_factory, data, prices, limit, draw):
+    X, y = data
+    m = X.shape[1]
+    path = tmp_path_factory.mktemp("prices") / "prices.csv"
+    path.write_text(panel(prices, m))
+    model = fitted(X, y, costs=path)
+    free = draw.draw(st.sets(st.integers(0, m - 1), max_size=m))
+    known = {f"x{j}": [float(v) for v in X[:, j]] for j in free}
+    bulk = model.predict_from(
+        lambda feature, rows: [value_of(X[i], feature) for i in rows], range(len(X)), known=known, limit=limit
+    )
+    for i, row in enumerate(X):
+        have = {name: column[i] for name, column in known.items()}
+        decision = model.predict_one(lambda f, row=row: value_of(row, f), known=have, limit=limit)
+        values, paid = dict(have), []
+        while isinstance(what := step(model.forest_, values, paid, limit=limit), Need):
+            values[what.feature] = value_of(row, what.feature)
+            paid.append(what.feature)
+        assert told(what) == told(decision)
+        assert what.trace == decision.trace
+        assert (bulk.labels[i], bulk.certain[i]) == (decision.label, decision.certain)
+        assert bulk.spent[i] == pytest.approx(decision.spent)
+        assert bulk.bounds[i] == pytest.approx(decision.bounds)
+        assert decision.spent <= (math.inf if limit is None else limit * (1 + 1e-8))
+
+
+def test_several_values_may_not_pass_the_limit(model):
+    flow = model.acquire(limit=2)
+    with pytest.raises(InvalidData, match=r"would take the row to 5, past its limit 2"):
+        flow.send({"x1": 0.5, "x2": 0.5})
+    assert flow.spent == 0
+
+
+def test_a_limit_allows_for_rounding():
+    X, y = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]] * 5), [0, 1, 1, 0] * 5
+    xor = fitted(X, y, costs=[0.1, 0.2], bootstrap=False, max_trees=1)
+    assert xor.predict_one(lambda f: 1.0, limit=0.3).certain
+
+
+def test_bulk_gives_probabilities_for_what_was_paid(model):
+    X = np.random.default_rng(2).random((50, 5))
+    bulk = model.predict_from(lambda f, rows: [value_of(X[i], f) for i in rows], range(50), answer="proba")
+    np.testing.assert_allclose(bulk.proba, model.predict_proba(X))
+    stopped = model.predict_from(
+        lambda f, rows: [value_of(X[i], f) for i in rows], range(50), answer="proba", limit=1
+    )
+    assert np.isnan(stopped.proba[~stopped.certain]).all()
+
+
+def test_known_columns_may_have_holes(model):
+    X = np.random.default_rng(3).random((40, 5))
+    column = [X[i, 0] if i % 2 else None for i in range(40)]
+    bulk = model.predict_from(
+        lambda f, rows: [value_of(X[i], f) for i in rows], range(40), known={"x0": column}
+    )
+    np.testing.assert_array_equal(bulk.labels, model.predict(X))
+    assert not bulk.acquired[1::2, 0].any()
+    assert bulk.acquired[::2, 0].any()
+
+
+def test_databases_speak_in_decimals_flags_and_their_own_missing_values(model):
+    pd = pytest.importorskip("pandas")
+    known = {"x0": Decimal("0.5"), "x1": np.bool_(True), "x2": pd.NA, "x3": 0.1, "x4": 0.1}
+    decision = model.acquire(known).decide()
+    assert (decision.spent, decision.certain) == (0, True)
+    assert decision.label == model.predict([[0.5, 1.0, np.nan, 0.1, 0.1]])[0]
+    with pytest.raises(InvalidValue, match="value of 'x0'"):
+        model.acquire({"x0": 10**400})
+
+
+def test_a_source_of_the_wrong_colour_is_refused(model):
+    async def source(feature):
+        return 0.5
+
+    with pytest.raises(InvalidParameter, match="use predict_one_async"):
+        model.predict_one(source)
+    with pytest.raises(InvalidParameter, match="use predict_one"):
+        asyncio.run(model.predict_one_async(lambda feature: 0.5))
+
+    async def retry(feature, error, attempt):
+        await asyncio.sleep(0)
+        return attempt < 3
+
+    calls = []
+
+    async def failing(feature):
+        calls.append(feature)
+        raise ConnectionError("down")
+
+    decision = asyncio.run(model.predict_one_async(failing, unavailable=retry))
+    assert all(calls.count(feature) == 3 for feature in decision.unavailable)
+    assert "unavailable" in decision.explain()
+    with pytest.raises(InvalidParameter, match="only predict_one_async awaits it"):
+        model.predict_one(lambda feature: None, unavailable=retry)
+
+
+def test_a_failed_trip_leaves_no_call_running(model):
+    running = []
+
+    async def source(feature):
+        if feature == "x0":
+            raise ConnectionError("down")
+        running.append(feature)
+        await asyncio.sleep(0.05)
+        running.remove(feature)
+        return 0.5
+
+    async def drive_one():
+        with pytest.raises(FeatureUnavailable):
+            await model.predict_one_async(source, unavailable="raise", latency=1000)
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(drive_one()) == 1
+
+
+def test_bulk_drops_calls_that_were_not_begun_when_one_fails(model):
+    X = np.random.default_rng(4).random((200, 5))
+    calls = []
+
+    def source(feature, rows):
+        calls.append(feature)
+        if len(calls) == 2:
+            raise ConnectionError("down")
+        return [value_of(X[i], feature) for i in rows]
+
+    with pytest.raises(FeatureUnavailable, match="down"):
+        model.predict_from(source, range(200), unavailable="raise")
+    with pytest.raises(InvalidParameter, match=r"pass what the source knows its rows by, as rows\.index"):
+        model.predict_from(source, pytest.importorskip("pandas").DataFrame(X))
+    by_key = model.predict_from(lambda f, rows: dict.fromkeys(rows, 0.5), range(3))
+    assert not by_key.spent.any()

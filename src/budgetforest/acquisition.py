@@ -15,10 +15,13 @@ after the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from decimal import Decimal
 from enum import Enum
 from numbers import Real
 from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from budgetforest.arrays import LEAF
 from budgetforest.errors import InvalidData, InvalidParameter, InvalidValue, near
@@ -80,21 +83,28 @@ class Decision(NamedTuple):
     spent: float
     acquired: tuple[str, ...]
     """What was paid for, in order."""
+    unavailable: tuple[str, ...]
+    """What could not be had and was treated as missing."""
     trees_used: int
     """How many trees had nothing more to say."""
     certain: bool
-    """Whether the forest's label is known; False only if a limit stopped the row."""
+    """Whether the forest's label is known, given what was unavailable; False if a limit stopped the row."""
     bounds: tuple[float, float]
     """Between what the label's share of the votes lies."""
     trace: tuple[Step, ...]
+    classes: tuple[Any, ...]
+    """The labels that votes in the trace refer to."""
 
     def explain(self) -> str:
-        """The trace as text, a line per feature."""
-        lines = [
-            f"{s.feature} = {s.value!r} (cost {s.cost:g}, {s.waiting} trees waited): votes "
-            + ", ".join(f"{low:g}-{high:g}" for low, high in zip(s.votes, s.possible, strict=True))
-            for s in self.trace
-        ]
+        """The trace as text, a line per feature: what it cost, who waited, and the votes then."""
+        lines = []
+        for s in self.trace:
+            outlook = zip(self.classes, s.votes, s.possible, strict=True)
+            votes = ", ".join(f"{name} {low:g} to {high:g}" for name, low, high in outlook if high)
+            lines.append(
+                f"{s.feature} = {s.value!r} (cost {s.cost:g}, {s.waiting} trees waited); votes: {votes}"
+            )
+        lines += [f"without {name}, which was unavailable" for name in self.unavailable]
         sure = "certain" if self.certain else "not certain"
         share = f"{self.bounds[0]:.0%} to {self.bounds[1]:.0%} of the votes"
         return "\n".join([*lines, f"{self.label!r}: {sure}, {share}, {self.spent:g} paid"])
@@ -149,18 +159,16 @@ class Acquisition(Generator[Need, Any, Decision]):
         paid: Collection[str],
         answer: str,
         limit: float | None,
-        latency: float,
+        latency: Any,
     ) -> None:
         if answer not in ("label", "proba"):
             raise InvalidParameter(f"answer={answer!r} is unknown; take 'label' or 'proba'")
-        if limit is not None and not limit >= 0:
-            raise InvalidParameter(f"limit is {limit!r}; it must be zero or more, or None")
-        if not 0 <= latency < math.inf:
+        if not isinstance(latency, Real) or not 0 <= float(latency) < math.inf:
             raise InvalidParameter(f"latency is {latency!r}; it must be a finite cost, zero or more")
         self.forest = forest
         self.answer = Answer[answer.upper()]
-        self.limit = math.inf if limit is None else limit
-        self.latency = latency
+        self.limit = checked_limit(limit)
+        self.latency = float(latency)
         self.spent = 0.0
         self.trace: list[Step] = []
         self._column = {name: j for j, name in enumerate(forest.schema.names)}
@@ -170,15 +178,19 @@ class Acquisition(Generator[Need, Any, Decision]):
         self._values: dict[int, float] = {}
         self._opened: set[int] = set()
         self._acquired: list[int] = []
+        self._unavailable: list[int] = []
         self._at = [int(root) for root in forest.roots[:-1]]
         self._low = [0.0] * len(forest.classes)
         self._high = [0.0] * len(forest.classes)
         self._queue: dict[int, list[int]] = {}
         checked = {self._find(name): self._check(name, value) for name, value in known.items()}
-        self._pay_before(checked, [self._find(name) for name in paid])
+        bought = dict.fromkeys(self._find(name) for name in paid)
+        self._take_free(checked, bought)
         for tree in range(len(self._at)):
             self._wait(tree)
-        self.need = self._next_need()
+        for j in bought:
+            self._learn(j, checked[j], known[forest.schema.names[j]])
+        self.need: Need | None = self._next_need()
 
     # The generator protocol --------------------------------------------------------------------
 
@@ -187,6 +199,7 @@ class Acquisition(Generator[Need, Any, Decision]):
         if value is not None and self.need is not None:
             given = value if isinstance(value, Mapping) else {self.need.feature: value}
             checked = {self._find(name): self._check(name, v) for name, v in given.items()}
+            self._check_limit(checked)
             for (j, code), shown in zip(checked.items(), given.values(), strict=True):
                 self._learn(j, code, shown)
             self.need = self._next_need()
@@ -212,17 +225,31 @@ class Acquisition(Generator[Need, Any, Decision]):
         """A value as a number, None if it is unavailable."""
         return None if value is UNAVAILABLE else number_of(self.forest, self._find(name), value)
 
-    def _pay_before(self, checked: Mapping[int, float | None], paid: Iterable[int]) -> None:
-        """Take what was known at the start, charging for what was paid."""
-        for j in paid:
+    def _take_free(self, checked: Mapping[int, float | None], bought: Collection[int]) -> None:
+        """Take what was known at the start for nothing; it opens its groups."""
+        for j in bought:
             if checked.get(j) is None:
                 name = self.forest.schema.names[j]
                 raise InvalidData(f"{name!r} is listed as paid but has no known value; give both or neither")
-            self._charge(j)
         for j, code in checked.items():
-            self._values[j] = math.nan if code is None else code
-            if code is not None:
+            if code is None:
+                self._unavailable.append(j)
+                self._values[j] = math.nan
+            elif j not in bought:
+                self._values[j] = code
                 self._opened.add(self._group[j])
+
+    def _check_limit(self, checked: Mapping[int, float | None]) -> None:
+        """Refuse values that together cost more than the row may still pay."""
+        opened, total = set(self._opened), self.spent
+        for j, code in checked.items():
+            if code is not None and j not in self._values:
+                total += self._discount[j] if self._group[j] in opened else self._cost[j]
+                opened.add(self._group[j])
+        if total > self.limit:
+            raise InvalidData(
+                f"these values would take the row to {total:g}, past its limit {self.limit:g}; send fewer"
+            )
 
     def _price(self, j: int) -> float:
         return self._discount[j] if self._group[j] in self._opened else self._cost[j]
@@ -238,13 +265,18 @@ class Acquisition(Generator[Need, Any, Decision]):
         """A feature has come, or will not: the trees that waited for it move on."""
         if j in self._values:
             return
-        price = 0.0 if code is None else self._charge(j)
+        price = 0.0
+        if code is None:
+            self._unavailable.append(j)
+        else:
+            price = self._charge(j)
         self._values[j] = math.nan if code is None else code
         trees = self._queue.pop(j, [])
         for tree in trees:
             self._count(tree, -1)
             self._wait(tree)
         name = self.forest.schema.names[j]
+        shown = shown.item() if hasattr(shown, "item") else shown
         self.trace.append(Step(name, shown, price, len(trees), tuple(self._low), tuple(self._high)))
 
     def _is_open(self, node: int) -> bool:
@@ -298,8 +330,16 @@ class Acquisition(Generator[Need, Any, Decision]):
             spent=self.spent,
             waiting=len(self._queue[best]),
             also=tuple(names[j] for j in others),
-            together=tuple(names[j] for j in others if self.latency and self._worth_a_trip(j, price[j])),
+            together=tuple(names[j] for j in self._together(best, others, price)),
         )
+
+    def _together(self, best: int, others: list[int], price: Mapping[int, float]) -> Iterable[int]:
+        """Those of the others that are worth the same round trip, as far as the limit reaches."""
+        total = self.spent + price[best]
+        for j in others if self.latency else ():
+            if self._worth_a_trip(j, price[j]) and total + price[j] <= self.limit:
+                total += price[j]
+                yield j
 
     def _order(self, j: int, price: float) -> tuple[float, float, int]:
         """What comes first: free features, then most waiting trees per cost, then the lowest column."""
@@ -334,10 +374,12 @@ class Acquisition(Generator[Need, Any, Decision]):
             proba=self._shares() if complete and self.answer == Answer.PROBA else None,
             spent=self.spent,
             acquired=tuple(forest.schema.names[j] for j in self._acquired),
+            unavailable=tuple(forest.schema.names[j] for j in self._unavailable),
             trees_used=sum(not self._is_open(node) for node in self._at),
             certain=certain,
             bounds=self._bounds(label),
             trace=tuple(self.trace),
+            classes=forest.classes,
         )
 
     def _votes(self) -> list[float]:
@@ -366,27 +408,46 @@ class Acquisition(Generator[Need, Any, Decision]):
         if not self._at:
             share = float(self.forest.prior[label] / self.forest.prior.sum())
             return share, share
-        low, high = self._low[label], self._high[label]
-        if self.forest.voting != Voting.COUNTS:
-            return low / len(self._at), high / len(self._at)
-        others = [
-            (lo, hi) for c, (lo, hi) in enumerate(zip(self._low, self._high, strict=True)) if c != label
-        ]
-        return low / (low + sum(hi for _, hi in others)), high / (high + sum(lo for lo, _ in others))
+        least, most = self.forest.least[self._at].sum(axis=0), self.forest.most[self._at].sum(axis=0)
+        return share_bounds(self.forest, least.tolist(), most.tolist(), label)
+
+
+def share_bounds(
+    forest: Forest, least: Sequence[float], most: Sequence[float], label: int
+) -> tuple[float, float]:
+    """Least and most share of the votes for a label, given what all trees can still add to each class."""
+    low, high = least[label], most[label]
+    if forest.voting != Voting.COUNTS:
+        return low / forest.n_trees, max(low, high) / forest.n_trees
+    others = [c for c in range(len(least)) if c != label]
+    top, bottom = low + sum(most[c] for c in others), high + sum(least[c] for c in others)
+    return (low / top if top else 0.0), (high / bottom if bottom else 1.0)
+
+
+def checked_limit(limit: Any) -> float:
+    """The most a row may pay, with room for rounding; None is no limit."""
+    if limit is None:
+        return math.inf
+    if not isinstance(limit, Real) or not float(limit) >= 0:
+        raise InvalidParameter(f"limit is {limit!r}; it must be a number, zero or more, or None")
+    return float(limit) * (1 + 1e-9)
 
 
 def number_of(forest: Forest, column: int, value: Any) -> float:
     """A value as the number that trees compare; an error names the feature, the value and the rule."""
     name, categories = forest.schema.names[column], forest.schema.categories[column]
-    if categories is not None:
-        if value in categories:
+    if type(value).__name__ == "NAType":  # pandas' own missing value
+        return math.nan
+    try:
+        if categories is not None and not (isinstance(value, Real) and math.isnan(value)):
             return float(categories.index(value))
-        if isinstance(value, Real) and math.isnan(value):
-            return math.nan
+        if isinstance(value, Real | Decimal | np.bool_):
+            number = float(value)
+            if not math.isinf(number):
+                return number
+    except (TypeError, ValueError, OverflowError):
+        pass
+    if categories is not None:
         known = near(str(value), map(str, categories))
         raise InvalidValue(f"{name!r} has no category {value!r}; {known}, or send UNAVAILABLE")
-    if not isinstance(value, Real):
-        raise InvalidValue(f"value of {name!r} is {value!r}; it must be a number, NaN if it is missing")
-    if math.isinf(value):
-        raise InvalidValue(f"value of {name!r} is {value!r}; it must be finite, NaN if it is missing")
-    return float(value)
+    raise InvalidValue(f"value of {name!r} is {value!r}; it must be a finite number, NaN if it is missing")

@@ -6,16 +6,17 @@ waits for is found by the compiled twin of ``acquire``.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.acquisition import UNAVAILABLE, number_of
+from budgetforest.acquisition import UNAVAILABLE, number_of, share_bounds
 from budgetforest.arrays import Flags, Floats, Ids
-from budgetforest.charge import look, open_ledger
+from budgetforest.charge import look_at, open_ledger, scores
 from budgetforest.drivers import Policy, check_policy, try_again
 from budgetforest.errors import InvalidData, InvalidParameter, near
 from budgetforest.forest import Answer, Forest
@@ -29,12 +30,16 @@ class Decisions(NamedTuple):
 
     labels: Any
     """(n) the label of each row."""
+    proba: Floats | None
+    """(n, k) shares of the votes with ``answer="proba"``; NaN where a limit stopped the row."""
     spent: Floats
     """(n) what each row paid."""
     acquired: Flags
     """(n, m) which features each row paid for."""
     certain: Flags
     """(n) whether the forest's label is known; False where a limit stopped the row."""
+    bounds: Floats
+    """(n, 2) between what the label's share of the votes lies."""
     rounds: int
     """How often the source was asked, all features of a round counted once."""
 
@@ -46,7 +51,7 @@ def decide_rows(
     *,
     known: Mapping[str, Sequence[Any]],
     answer: Answer,
-    limit: float | None,
+    limit: float,
     unavailable: Policy,
     in_flight: int,
     pool: Executor,
@@ -59,18 +64,20 @@ def decide_rows(
     values = np.full((n, len(forest.schema.names)), np.nan)
     paid = np.zeros(values.shape, bool)
     _take_known(forest, known, values, ledger.acquired, ledger.opened)
-    most = math.inf if limit is None else limit
     labels = np.full(n, -1, np.int32)
     certain = np.zeros(n, bool)
+    bounds = np.zeros((n, 2))
     waiting: Ids = np.arange(n, dtype=np.int32)
     rounds = 0
-    with ThreadPoolExecutor(in_flight, "source") as callers:
+    with _callers(in_flight) as callers:
         while True:
-            needs, settled, sure = look(forest, values, ledger, waiting, answer, most, pool)
-            done = needs < 0
-            labels[waiting[done]], certain[waiting[done]] = settled[done], sure[done]
+            look = look_at(forest, values, ledger, waiting, answer, limit, pool)
+            done = look.needs < 0
+            labels[waiting[done]], certain[waiting[done]] = look.labels[done], look.certain[done]
+            for i in np.flatnonzero(done):
+                bounds[waiting[i]] = _bounds(forest, look.least[i], look.most[i], int(look.labels[i]))
             tell(n - int((~done).sum()))
-            waiting, needs = waiting[~done], needs[~done]
+            waiting, needs = waiting[~done], look.needs[~done]
             if not len(waiting):
                 break
             rounds += 1
@@ -85,7 +92,29 @@ def decide_rows(
                 ledger.acquired[who, j] = True
                 _charge(forest, ledger.opened, ledger.spent, who[had], j)
                 paid[who[had], j] = True
-    return Decisions(np.array(forest.classes)[labels], ledger.spent, paid, certain, rounds)
+    proba = None
+    if answer == Answer.PROBA:
+        total = scores(forest, values, pool)
+        proba = np.where(certain[:, None], total / total.sum(axis=1, keepdims=True), np.nan)
+    answers = np.array(forest.classes)[labels]
+    return Decisions(answers, proba, ledger.spent, paid, certain, bounds, rounds)
+
+
+@contextmanager
+def _callers(in_flight: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads that call the source; calls that were not begun are dropped when something goes wrong."""
+    callers = ThreadPoolExecutor(in_flight, "source")
+    try:
+        yield callers
+    finally:
+        callers.shutdown(wait=True, cancel_futures=True)
+
+
+def _bounds(forest: Forest, least: Floats, most: Floats, label: int) -> tuple[float, float]:
+    if forest.n_trees:
+        return share_bounds(forest, least.tolist(), most.tolist(), label)
+    share = float(forest.prior[label] / forest.prior.sum())
+    return share, share
 
 
 def _take_known(
@@ -97,9 +126,12 @@ def _take_known(
         if len(column) != len(values):
             raise InvalidData(f"known {name!r} has {len(column)} values for {len(values)} rows")
         j = forest.schema.names.index(name)
-        values[:, j] = [number_of(forest, j, value) for value in column]
-        have[:, j] = True
-        opened[:, forest.costs.group[j]] = True
+        for i, value in enumerate(column):
+            if value is not None:
+                have[i, j] = True
+                if value is not UNAVAILABLE:
+                    values[i, j] = number_of(forest, j, value)
+                    opened[i, forest.costs.group[j]] = True
 
 
 def _ask(forest: Forest, source: Source, j: int, who: list[Any], unavailable: Policy) -> tuple[Floats, Flags]:
@@ -130,7 +162,12 @@ def _fill(
     """Ask once for the rows without a value; the last thing that went wrong, None if nothing did."""
     name = forest.schema.names[j]
     try:
-        answers = list(source(name, [who[i] for i in missing]))
+        answers = source(name, [who[i] for i in missing])
+        if isinstance(answers, Mapping):
+            return InvalidData(
+                f"the source gave {name!r} by key; it must list a value for each row, in order"
+            )
+        answers = list(answers)
     except Exception as error:
         return error
     if len(answers) != len(missing):
@@ -143,7 +180,7 @@ def _fill(
         try:
             values[i] = number_of(forest, j, answer)
             had[i] = True
-        except InvalidData as error:
+        except Exception as error:
             wrong = error
     return wrong
 
@@ -156,6 +193,6 @@ def _charge(forest: Forest, opened: Flags, spent: Floats, who: Ids, j: int) -> N
 
 def check_in_flight(in_flight: Any) -> int:
     """At least one call of the source at a time."""
-    if not isinstance(in_flight, int) or in_flight < 1:
+    if not isinstance(in_flight, Integral) or isinstance(in_flight, bool) or in_flight < 1:
         raise InvalidParameter(f"in_flight is {in_flight!r}; it must be a whole number, 1 or more")
-    return in_flight
+    return int(in_flight)

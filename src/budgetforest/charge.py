@@ -145,15 +145,35 @@ def _for_blocks(block: Callable[[slice, Matrix], None], X: Matrix, pool: Executo
     list(pool.map(at, starts) if pool else map(at, starts))
 
 
-def look(
+class Look(NamedTuple):
+    """What some rows need next."""
+
+    needs: Ids
+    """(n) a feature, -1 where nothing is needed."""
+    labels: Ids
+    """(n) the label where nothing is needed."""
+    certain: Flags
+    """(n) whether that label is certain."""
+    least: Floats
+    """(n, k) what is certain for each class."""
+    most: Floats
+    """(n, k) what is possible for each class."""
+
+
+def look_at(
     forest: Forest, values: Floats, ledger: Ledger, rows: Ids, answer: Answer, limit: float, pool: Executor
-) -> tuple[Ids, Ids, Flags]:
-    """What ``rows`` need next (-1: nothing); for those that need nothing, their label and its certainty."""
-    needs = np.full(len(rows), -1, np.int32)
-    labels = np.full(len(rows), forest.prior.argmax(), np.int32)
-    certain = np.ones(len(rows), bool)
+) -> Look:
+    """What ``rows`` need next, from the roots of all trees through what is known."""
+    n, k = len(rows), len(forest.prior)
+    look = Look(
+        np.full(n, -1, np.int32),
+        np.full(n, forest.prior.argmax(), np.int32),
+        np.ones(n, bool),
+        np.zeros((n, k)),
+        np.zeros((n, k)),
+    )
     if forest.n_trees == 0:
-        return needs, labels, certain
+        return look
     walked = _walked(forest)
     if answer == Answer.PROBA:
         walked = walked._replace(open=forest.nodes.feature != LEAF)
@@ -161,13 +181,13 @@ def look(
 
     def block(start: int) -> None:
         part = slice(start, start + BLOCK)
-        room = queues(forest.n_trees, len(prices.cost), len(forest.prior))
+        room = queues(forest.n_trees, len(prices.cost), k)
         label = answer == Answer.LABEL
-        out = needs[part], labels[part], certain[part]
-        look_rows(walked, values, rows[part], prices, ledger, label, limit, room, *out)
+        out = Look._make(column[part] for column in look)
+        look_rows(walked, values, rows[part], prices, ledger, label, limit, room, out)
 
-    list(pool.map(block, range(0, len(rows), BLOCK)))
-    return needs, labels, certain
+    list(pool.map(block, range(0, n, BLOCK)))
+    return look
 
 
 class Meter:
@@ -396,19 +416,22 @@ def look_rows(
     labels_only: bool,
     limit: float,
     q: Queues,
-    needs: Ids,
-    labels: Ids,
-    certain: Flags,
+    look: Look,
 ) -> None:
-    """What each row needs next, -1 if nothing: then its label, and whether it is certain."""
+    """Fill ``look`` for some rows."""
     for r in range(len(rows)):
-        needs[r], labels[r], certain[r] = look_row(forest, X, rows[r], prices, ledger, labels_only, limit, q)
+        _start(forest, X, rows[r], ledger, q)
+        for c in range(len(q.low)):
+            look.least[r, c] = q.low[c]
+            look.most[r, c] = q.high[c]
+        look.needs[r], look.labels[r], look.certain[r] = look_row(
+            forest, rows[r], prices, ledger, labels_only, limit, q
+        )
 
 
 @inner
 def look_row(
     forest: Walked,
-    X: Floats,
     i: int,
     prices: Prices,
     ledger: Ledger,
@@ -416,8 +439,7 @@ def look_row(
     limit: float,
     q: Queues,
 ) -> tuple[int, int, bool]:
-    """One row, from the roots through what is known: (need, label, certain)."""
-    _start(forest, X, i, ledger, q)
+    """One row whose trees stand where they wait: (need, label, certain)."""
     label = certain_label(q.low, q.high, forest.slack)
     waits = False
     for j in range(len(q.waiting)):

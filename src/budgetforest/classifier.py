@@ -193,6 +193,7 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
             )
         other = copy.copy(self)
         other.budget = budget
+        other.path_ = path_of(self._offers, check.positive_budget(budget))
         other._take(check.positive_budget(budget))
         return other
 

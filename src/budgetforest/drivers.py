@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
+import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeAlias
 
@@ -35,8 +35,17 @@ async def decide_async(
     check_policy(unavailable)
     while flow.need is not None:
         names = _trip(flow)
-        asked = (_ask_async(flow, source, name, unavailable, timeout) for name in names)
-        _send(flow, dict(zip(names, await asyncio.gather(*asked), strict=True)))
+        tasks = [
+            asyncio.ensure_future(_ask_async(flow, source, name, unavailable, timeout)) for name in names
+        ]
+        try:
+            values = await asyncio.gather(*tasks)
+        except BaseException:
+            for task in tasks:
+                task.cancel()  # nobody waits for the others any more
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+        _send(flow, dict(zip(names, values, strict=True)))
     return flow.decide()
 
 
@@ -51,11 +60,18 @@ def check_policy(unavailable: Any) -> None:
 
 def try_again(unavailable: Policy, feature: str, error: Exception, attempt: int) -> bool:
     """Whether a failed feature is asked for again; raises if that is the policy."""
+    if isinstance(error, InvalidParameter):
+        raise error
     if unavailable == "raise":
         raise FeatureUnavailable(
-            f"{feature!r} could not be acquired: {error}; pass unavailable='route' to go on without it"
+            f"{feature!r} could not be acquired: {str(error) or repr(error)}; "
+            "pass unavailable='route' to go on without it"
         ) from error
-    return callable(unavailable) and bool(unavailable(feature, error, attempt))
+    again = callable(unavailable) and unavailable(feature, error, attempt)
+    if inspect.isawaitable(again):
+        again.close() if inspect.iscoroutine(again) else None
+        raise InvalidParameter("unavailable is an async function; only predict_one_async awaits it")
+    return bool(again)
 
 
 def checked(flow: Acquisition, feature: str, value: Any) -> Any:
@@ -70,7 +86,7 @@ def _trip(flow: Acquisition) -> tuple[str, ...]:
     """What is asked for in one round trip, as far as the limit reaches."""
     need = flow.need
     assert need is not None
-    return (need.feature, *need.together) if math.isinf(flow.limit) else (need.feature,)
+    return (need.feature, *need.together)
 
 
 def _send(flow: Acquisition, values: dict[str, Any]) -> None:
@@ -82,7 +98,11 @@ def _ask(flow: Acquisition, source: Callable[[str], Any], feature: str, unavaila
     attempt = 1
     while True:
         try:
-            return checked(flow, feature, source(feature))
+            value = source(feature)
+            if inspect.isawaitable(value):
+                value.close() if inspect.iscoroutine(value) else None
+                raise InvalidParameter("the source is asynchronous; use predict_one_async")
+            return checked(flow, feature, value)
         except Exception as error:
             if not try_again(unavailable, feature, error, attempt):
                 return UNAVAILABLE
@@ -99,8 +119,18 @@ async def _ask_async(
     attempt = 1
     while True:
         try:
-            return checked(flow, feature, await asyncio.wait_for(source(feature), timeout))
+            coming = source(feature)
+            if not inspect.isawaitable(coming):
+                raise InvalidParameter("the source returned a value, not an awaitable; use predict_one")
+            return checked(flow, feature, await asyncio.wait_for(coming, timeout))
         except Exception as error:
-            if not try_again(unavailable, feature, error, attempt):
+            if not await _try_again_async(unavailable, feature, error, attempt):
                 return UNAVAILABLE
         attempt += 1
+
+
+async def _try_again_async(unavailable: Any, feature: str, error: Exception, attempt: int) -> bool:
+    """The same for a policy that may be awaited, as one that backs off wants to be."""
+    if inspect.iscoroutinefunction(unavailable) and not isinstance(error, InvalidParameter):
+        return bool(await unavailable(feature, error, attempt))
+    return try_again(unavailable, feature, error, attempt)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from budgetforest.acquisition import Acquisition, Decision, acquire
+from budgetforest.acquisition import Acquisition, Decision, acquire, checked_limit
 from budgetforest.bulk import Decisions, Source, check_in_flight, decide_rows
 from budgetforest.drivers import Policy, decide, decide_async
 from budgetforest.errors import InvalidParameter
@@ -44,7 +44,6 @@ class LiveAcquisition:
         limit: float | None = None,
         unavailable: Policy = "route",
         answer: str | None = None,
-        latency: float = 0.0,
     ) -> Decision:
         """Decide one row with ``source(feature) -> value``, called once for each feature that is needed.
 
@@ -52,8 +51,7 @@ class LiveAcquisition:
         on without the feature and without paying, "raise" raises, a function of (feature, error, attempt)
         says whether to try again. ``limit`` is the most the row may pay.
         """
-        flow = self.acquire(known, answer=answer, limit=limit, latency=latency)
-        return decide(flow, source, unavailable)
+        return decide(self.acquire(known, answer=answer, limit=limit), source, unavailable)
 
     async def predict_one_async(
         self,
@@ -88,13 +86,15 @@ class LiveAcquisition:
     ) -> Decisions:
         """Decide many rows with ``source(feature, rows) -> values``.
 
-        ``rows`` are whatever the source knows them by: numbers, keys, records. In every round the source
-        is called once for each feature that rows wait for, with all of them, at most ``in_flight`` calls
-        at a time.
+        ``rows`` are whatever the source knows them by: numbers, keys, records. Columns of ``known`` have None
+        where a value is not known. In every round the source is called once for each feature that rows wait
+        for, with all of them, at most ``in_flight`` calls at a time.
         """
         check_is_fitted(self)
-        if limit is not None and not limit >= 0:
-            raise InvalidParameter(f"limit is {limit!r}; it must be zero or more, or None")
+        if hasattr(rows, "columns"):
+            raise InvalidParameter(
+                "rows is a dataframe; pass what the source knows its rows by, as rows.index"
+            )
         rows = list(rows)
         show = bool(self.verbose) if progress is None else progress
         with self._threads() as (pool, _), row_progress(show, len(rows)) as tell:
@@ -104,7 +104,7 @@ class LiveAcquisition:
                 rows,
                 known=known or {},
                 answer=self._answer(answer),
-                limit=limit,
+                limit=checked_limit(limit),
                 unavailable=unavailable,
                 in_flight=check_in_flight(in_flight),
                 pool=pool,

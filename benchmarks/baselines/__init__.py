@@ -1,0 +1,1 @@
+"""The systems of the paper's comparison, written from their publications."""
