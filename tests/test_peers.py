@@ -6,9 +6,10 @@ from sklearn.datasets import load_wine
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from budgetforest.charge import charge, open_ledger
+from budgetforest.charge import charge
 from budgetforest.costs import read_costs
 from budgetforest.forest import Answer
+from budgetforest.ledger import open_ledger
 from budgetforest.peers import from_sklearn
 
 

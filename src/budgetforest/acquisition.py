@@ -3,7 +3,7 @@
 ``acquire`` is a generator: it yields a ``Need``, receives a value, and returns the ``Decision``. Whoever
 drives it decides where values come from; ``step`` is the same as a pure function of what is known.
 Nothing here is compiled: a decision takes about a millisecond and needs neither numba nor scikit-learn.
-It is also the readable reference for the compiled twin in ``charge``.
+It is also the readable reference for the compiled twin in ``settle``.
 
 Every tree stands at a node. Leaves below it bound what the tree can still add to each class. When the
 leader's least beats every rival's most, no further feature can change the label. Until then the next

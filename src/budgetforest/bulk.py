@@ -1,6 +1,6 @@
 """Many rows at once: in every round a source is asked once per feature, for all rows that wait for it.
 
-That is how databases and feature stores want to be asked. The rows' states are those of ``charge``; what each
+That is how databases and feature stores want to be asked. What each
 waits for is found by the compiled twin of ``acquire``.
 """
 
@@ -16,10 +16,12 @@ import numpy as np
 
 from budgetforest.acquisition import UNAVAILABLE, number_of, share_bounds
 from budgetforest.arrays import Flags, Floats, Ids
-from budgetforest.charge import look_at, open_ledger, scores
+from budgetforest.charge import scores
 from budgetforest.drivers import Policy, check_policy, try_again
 from budgetforest.errors import InvalidData, InvalidParameter, near
 from budgetforest.forest import Answer, Forest
+from budgetforest.ledger import open_ledger
+from budgetforest.settle import look_at
 
 Source = Callable[[str, Sequence[Any]], Sequence[Any]]
 """``source(feature, rows) -> values``, one for each row, None where there is none."""

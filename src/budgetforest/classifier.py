@@ -32,12 +32,13 @@ from budgetforest.arrays import Anything, Flags, Floats, Ids, Matrix
 from budgetforest.binning import hash_rows
 from budgetforest.budget import Point, best_at, path_of, without_idle_trees
 from budgetforest.certificate import Certificate, certify
-from budgetforest.charge import Ledger, charge, scores
+from budgetforest.charge import charge, scores
 from budgetforest.costs import read_costs
 from budgetforest.errors import BudgetTooSmall, InvalidData, InvalidParameter, UnusualData
 from budgetforest.forest import Answer, Voting, join, tree_of
 from budgetforest.forest import importances as importances_of
 from budgetforest.frame import to_dataframe
+from budgetforest.ledger import Ledger
 from budgetforest.live import LiveAcquisition
 from budgetforest.progress import progress
 from budgetforest.split import Splitter

@@ -1,0 +1,294 @@
+"""Certain exit, compiled: the twin of ``acquisition`` for many rows whose values are at hand.
+
+Trees that wait for the same feature form a list. When the feature comes only they move, through all that is
+known, and the bounds on every class are updated, not summed again.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from typing import NamedTuple
+
+import numpy as np
+
+from budgetforest.arrays import LEAF, Counts, Flags, Floats, Ids, Matrix
+from budgetforest.forest import Answer, Forest, Votes, slack_of
+from budgetforest.jit import inner, kernel
+from budgetforest.ledger import Ledger, Prices, pay
+from budgetforest.tree import Tree
+from budgetforest.walks import child_of
+
+BLOCK = 4096
+"""Rows evaluated at a time; results do not depend on it."""
+
+
+class Walked(NamedTuple):
+    """A ``Forest`` as kernels take it, without names."""
+
+    nodes: Tree
+    roots: Ids
+    least: Votes
+    most: Votes
+    open: Flags
+    slack: float
+
+
+def walked_of(forest: Forest) -> Walked:
+    """A forest without its names."""
+    return Walked(forest.nodes, forest.roots, forest.least, forest.most, forest.open, slack_of(forest))
+
+
+class Look(NamedTuple):
+    """What some rows need next."""
+
+    needs: Ids
+    """(n) a feature, -1 where nothing is needed."""
+    labels: Ids
+    """(n) the label where nothing is needed."""
+    certain: Flags
+    """(n) whether that label is certain."""
+    least: Floats
+    """(n, k) what is certain for each class."""
+    most: Floats
+    """(n, k) what is possible for each class."""
+
+
+def look_at(
+    forest: Forest, values: Floats, ledger: Ledger, rows: Ids, answer: Answer, limit: float, pool: Executor
+) -> Look:
+    """What ``rows`` need next, from the roots of all trees through what is known."""
+    n, k = len(rows), len(forest.prior)
+    look = Look(
+        np.full(n, -1, np.int32),
+        np.full(n, forest.prior.argmax(), np.int32),
+        np.ones(n, bool),
+        np.zeros((n, k)),
+        np.zeros((n, k)),
+    )
+    if forest.n_trees == 0:
+        return look
+    walked = walked_of(forest)
+    if answer == Answer.PROBA:
+        walked = walked._replace(open=forest.nodes.feature != LEAF)
+    prices = Prices(*forest.costs[:3])
+
+    def block(start: int) -> None:
+        part = slice(start, start + BLOCK)
+        room = queues(forest.n_trees, len(prices.cost), k)
+        label = answer == Answer.LABEL
+        out = Look._make(column[part] for column in look)
+        look_rows(walked, values, rows[part], prices, ledger, label, limit, room, out)
+
+    list(pool.map(block, range(0, n, BLOCK)))
+    return look
+
+
+class Queues(NamedTuple):
+    """Trees that wait for the same feature form a list: ``first[j]``, ``following[...]``."""
+
+    at: Ids
+    """(t) where each tree stands."""
+    following: Ids
+    """(t) the next tree that waits for the same feature."""
+    first: Ids
+    """(m) the first tree that waits for a feature, -1 if none does."""
+    waiting: Ids
+    """(m) how many wait."""
+    low: Floats
+    """(k) the least that all trees together can still give to each class."""
+    high: Floats
+    """(k) the most."""
+
+
+def queues(n_trees: int, n_features: int, n_classes: int) -> Queues:
+    """Room for the state of one row."""
+    ids, votes = np.int32, np.float64
+    return Queues(
+        np.empty(n_trees, ids),
+        np.empty(n_trees, ids),
+        np.empty(n_features, ids),
+        np.empty(n_features, ids),
+        np.empty(n_classes, votes),
+        np.empty(n_classes, votes),
+    )
+
+
+@kernel
+def settle_rows(forest: Walked, X: Matrix, prices: Prices, ledger: Ledger, q: Queues, labels: Ids) -> None:
+    """Acquire for each row, one by one, the feature that most trees wait for per cost, until certain."""
+    for i in range(len(X)):
+        labels[i] = settle_row(forest, X, i, prices, ledger, q)
+
+
+@inner
+def settle_row(forest: Walked, X: Matrix, i: int, prices: Prices, ledger: Ledger, q: Queues) -> int:
+    """One row. A feature that comes moves all trees that wait for it, through all that is known."""
+    k = len(q.low)
+    _start(forest, X, i, ledger, q)
+    label = certain_label(q.low, q.high, forest.slack)
+    while label < 0:
+        j = next_feature(q.waiting, prices, ledger, i, np.inf)
+        if j < 0:
+            return _final_label(q.at, forest.least, q.low)
+        pay(i, j, prices, ledger)
+        t = q.first[j]
+        q.first[j] = -1
+        q.waiting[j] = 0
+        while t >= 0:
+            after = q.following[t]
+            for c in range(k):
+                q.low[c] -= forest.least[q.at[t], c]
+                q.high[c] -= forest.most[q.at[t], c]
+            _wait(t, forest, X, i, ledger, q)
+            t = after
+        label = certain_label(q.low, q.high, forest.slack)
+    return label
+
+
+@inner
+def _start(forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues) -> None:
+    """All trees from their roots through what is known."""
+    for j in range(len(q.first)):
+        q.first[j] = -1
+        q.waiting[j] = 0
+    for c in range(len(q.low)):
+        q.low[c] = 0.0
+        q.high[c] = 0.0
+    for t in range(len(q.at)):
+        q.at[t] = forest.roots[t]
+        _wait(t, forest, X, i, ledger, q)
+
+
+@inner
+def _wait(t: int, forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues) -> None:
+    """Move a tree on through what is known, count its outlook, and let it wait if it is open."""
+    node = q.at[t]
+    while forest.open[node] and ledger.acquired[i, forest.nodes.feature[node]]:
+        node = child_of(forest.nodes, node, X[i, forest.nodes.feature[node]])
+    q.at[t] = node
+    for c in range(len(q.low)):
+        q.low[c] += forest.least[node, c]
+        q.high[c] += forest.most[node, c]
+    if forest.open[node]:
+        j = forest.nodes.feature[node]
+        q.following[t] = q.first[j]
+        q.first[j] = t
+        q.waiting[j] += 1
+
+
+@kernel
+def look_rows(
+    forest: Walked,
+    X: Floats,
+    rows: Ids,
+    prices: Prices,
+    ledger: Ledger,
+    labels_only: bool,
+    limit: float,
+    q: Queues,
+    look: Look,
+) -> None:
+    """Fill ``look`` for some rows."""
+    for r in range(len(rows)):
+        _start(forest, X, rows[r], ledger, q)
+        for c in range(len(q.low)):
+            look.least[r, c] = q.low[c]
+            look.most[r, c] = q.high[c]
+        look.needs[r], look.labels[r], look.certain[r] = look_row(
+            forest, rows[r], prices, ledger, labels_only, limit, q
+        )
+
+
+@inner
+def look_row(
+    forest: Walked,
+    i: int,
+    prices: Prices,
+    ledger: Ledger,
+    labels_only: bool,
+    limit: float,
+    q: Queues,
+) -> tuple[int, int, bool]:
+    """One row whose trees stand where they wait: (need, label, certain)."""
+    label = certain_label(q.low, q.high, forest.slack)
+    waits = False
+    for j in range(len(q.waiting)):
+        waits |= q.waiting[j] > 0
+    if not waits:
+        return -1, _final_label(q.at, forest.least, q.low), True
+    if labels_only and label >= 0:
+        return -1, label, True
+    need = -1
+    if labels_only:
+        need = next_feature(q.waiting, prices, ledger, i, limit)
+    else:
+        for t in range(len(q.at)):  # one tree after the other
+            if forest.open[q.at[t]]:
+                j = forest.nodes.feature[q.at[t]]
+                opened = ledger.opened[i, prices.group[j]]
+                if ledger.spent[i] + (prices.discount[j] if opened else prices.cost[j]) <= limit:
+                    need = j
+                    break
+    if need < 0 and label < 0:
+        return -1, _likely_label(q.at, forest.nodes.counts, q.low), False
+    return need, label, label >= 0
+
+
+@inner
+def certain_label(low: Floats, high: Floats, slack: float) -> int:
+    """The class that no further feature can beat, -1 if there is none; ties go to the lowest class."""
+    leader = 0
+    for c in range(len(low)):
+        if low[c] > low[leader]:
+            leader = c
+    for c in range(len(low)):
+        lead = low[leader] - high[c] - slack
+        if c != leader and (lead < 0.0 or (lead == 0.0 and (c < leader or slack > 0.0))):
+            return -1
+    return leader
+
+
+@inner
+def next_feature(waiting: Ids, prices: Prices, ledger: Ledger, i: int, limit: float) -> int:
+    """The affordable feature that most trees wait for per cost, the lowest column among equals; else -1."""
+    best = -1
+    most = 0.0
+    for j in range(len(waiting)):
+        if waiting[j] > 0:
+            opened = ledger.opened[i, prices.group[j]]
+            price = prices.discount[j] if opened else prices.cost[j]
+            if price == 0.0:
+                return j
+            if waiting[j] / price > most and ledger.spent[i] + price <= limit:
+                best = j
+                most = waiting[j] / price
+    return best
+
+
+@inner
+def _final_label(at: Ids, least: Votes, low: Floats) -> int:
+    """The label when every tree has spoken, summed in the order of the trees."""
+    best = 0
+    for c in range(len(low)):
+        low[c] = 0.0
+        for t in range(len(at)):
+            low[c] += least[at[t], c]
+        if low[c] > low[best]:
+            best = c
+    return best
+
+
+@inner
+def _likely_label(at: Ids, counts: Counts, share: Floats) -> int:
+    """The label of the mean class frequencies at the trees' current nodes."""
+    best = 0
+    for c in range(len(share)):
+        share[c] = 0.0
+        for t in range(len(at)):
+            size = 0
+            for other in range(len(share)):
+                size += counts[at[t], other]
+            share[c] += counts[at[t], c] / size
+        if share[c] > share[best]:
+            best = c
+    return best
