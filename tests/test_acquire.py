@@ -593,7 +593,7 @@ def test_a_failed_trip_leaves_no_call_running(model):
     assert asyncio.run(drive_one()) == 1
 
 
-def test_bulk_drops_calls_that_were_not_begun_when_one_fails(model):
+def test_bulk_that_fails_hands_back_what_was_paid_for(model):
     X = np.random.default_rng(4).random((200, 5))
     calls = []
 
@@ -603,8 +603,15 @@ def test_bulk_drops_calls_that_were_not_begun_when_one_fails(model):
             raise ConnectionError("down")
         return [value_of(X[i], feature) for i in rows]
 
-    with pytest.raises(FeatureUnavailable, match="down"):
+    with pytest.raises(FeatureUnavailable, match="down") as caught:
         model.predict_from(source, range(200), unavailable="raise")
+    known = caught.value.known
+    assert calls[0] in known
+    assert calls[1] not in known
+    again = model.predict_from(source, range(200), unavailable="raise", known=known)
+    np.testing.assert_array_equal(again.labels, model.predict(X))
+    bought_before = np.array([value is not None for value in known[calls[0]]])
+    assert not again.acquired[bought_before, int(calls[0][1:])].any()
     with pytest.raises(InvalidParameter, match=r"pass what the source knows its rows by, as rows\.index"):
         model.predict_from(source, pytest.importorskip("pandas").DataFrame(X))
     by_key = model.predict_from(lambda f, rows: dict.fromkeys(rows, 0.5), range(3))

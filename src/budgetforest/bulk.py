@@ -6,8 +6,9 @@ waits for is found by the compiled twin of ``acquire``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from budgetforest.acquisition import UNAVAILABLE, number_of, share_bounds
 from budgetforest.arrays import Flags, Floats, Ids
 from budgetforest.charge import scores
 from budgetforest.drivers import Policy, check_policy, try_again
-from budgetforest.errors import InvalidData, InvalidParameter, near
+from budgetforest.errors import FeatureUnavailable, InvalidData, InvalidParameter, near
 from budgetforest.forest import Answer, Forest
 from budgetforest.ledger import open_ledger
 from budgetforest.settle import look_at
@@ -89,17 +90,48 @@ def decide_rows(
 
             groups = [(int(j), waiting[needs == j]) for j in np.unique(needs)]
             futures = [callers.submit(ask, j, who) for j, who in groups]
+            failed: Exception | None = None
             for (j, who), future in zip(groups, futures, strict=True):
-                values[who, j], had = future.result()
+                try:
+                    values[who, j], had = future.result()
+                except CancelledError:
+                    continue
+                except Exception as error:
+                    failed = failed or error
+                    for other in futures:
+                        other.cancel()  # calls that were not begun
+                    continue
                 ledger.acquired[who, j] = True
                 _charge(forest, ledger.opened, ledger.spent, who[had], j)
                 paid[who[had], j] = True
+            if failed is not None:
+                raise _with_what_was_paid(failed, forest, values, paid)
     proba = None
     if answer == Answer.PROBA:
         total = scores(forest, values, pool)
         proba = np.where(certain[:, None], total / total.sum(axis=1, keepdims=True), np.nan)
     answers = np.array(forest.classes)[labels]
     return Decisions(answers, proba, ledger.spent, paid, certain, bounds, rounds)
+
+
+def _with_what_was_paid(error: Exception, forest: Forest, values: Floats, paid: Flags) -> Exception:
+    """The error, carrying what was paid for so that nothing need be paid twice."""
+    if isinstance(error, FeatureUnavailable):
+        error.known = {
+            forest.schema.names[j]: [
+                _shown(forest, j, value) if had else None
+                for value, had in zip(values[:, j], paid[:, j], strict=True)
+            ]
+            for j in map(int, np.flatnonzero(paid.any(axis=0)))
+        }
+        error.add_note("what was paid for is in this error's `known`: pass it as known= to go on")
+    return error
+
+
+def _shown(forest: Forest, j: int, number: float) -> Any:
+    """A number as the value that it stands for."""
+    categories = forest.schema.categories[j]
+    return number if categories is None or math.isnan(number) else categories[int(number)]
 
 
 @contextmanager

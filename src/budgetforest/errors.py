@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class BudgetForestError(Exception):
@@ -46,6 +47,13 @@ class InvalidParameter(InvalidInput):
 
 class FeatureUnavailable(BudgetForestError):
     """A source could not deliver a feature."""
+
+    known: dict[str, list[Any]]
+    """After ``predict_from``: the values that were paid for, None elsewhere."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.known = {}
 
 
 class MissingExtra(BudgetForestError, ImportError):
