@@ -10,7 +10,7 @@ from benchmarks.data import Data, load
 from benchmarks.speed import RESULTS
 from budgetforest import BudgetForestClassifier
 from budgetforest.charge import charge
-from budgetforest.forest import Answer, join, tree_of
+from budgetforest.forest import Answer, first_trees
 
 PAGE = Path(__file__).parent.parent / "docs" / "exit.md"
 TREES = (10, 20, 40)
@@ -56,7 +56,7 @@ def measure(data: Data, alpha: float) -> list[dict[str, object]]:
     names = [f"row {i}" for i in range(len(X))]
     rows = []
     for trees in TREES:
-        part = join([tree_of(model.forest_, t) for t in range(trees)], model._context)
+        part = first_trees(model.forest_, trees)
         full, label = charge(part, X, Answer.PROBA), charge(part, X, Answer.LABEL)
         smaller = BudgetForestClassifier(**model.get_params() | {"max_trees": trees})
         smaller.fit(data.X.iloc[train], y[train])

@@ -126,6 +126,11 @@ def tree_of(forest: Forest, number: int) -> Tree:
     )
 
 
+def first_trees(forest: Forest, n: int) -> Forest:
+    """The forest of the first ``n`` trees."""
+    return join([tree_of(forest, t) for t in range(n)], Context._make(forest[5:]))
+
+
 def outlook(nodes: Tree, roots: Ids, voting: Voting) -> tuple[Votes, Votes]:
     """The least and the most that the leaves below every node add to each class."""
     least = leaf_votes(nodes.counts, voting)
