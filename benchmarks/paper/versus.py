@@ -114,8 +114,10 @@ def verdict(difference: list[float]) -> str:
 
 def draw(figures: dict, docs: Path) -> None:
     """Figure 4 beside the paper's peers, and the same beside today's."""
-    today = sorted({t for s in figures["sets"] for t in s["curves"]} - {PAPER, EXIT, *THEIRS})
-    for name, others in (("figure4", THEIRS), ("peers", today)):
+    others = sorted({t for s in figures["sets"] for t in s["curves"]} - {PAPER, EXIT})
+    theirs = [title for title in others if title in THEIRS]
+    today = [title for title in others if title not in THEIRS]
+    for name, others in (("figure4", theirs), ("peers", today)):
         sets = figures["sets"]
         if not sets:
             continue
