@@ -39,7 +39,9 @@ def learn(images: np.ndarray, seed: int, n_patches: int = PATCHES) -> Dictionary
     mean = patches.mean(axis=0)
     scale, axes = np.linalg.eigh(np.cov(patches, rowvar=False))
     whiten = ((axes / np.sqrt(scale + EPSILON)) @ axes.T).astype(np.float32)
-    found = KMeans(CENTROIDS, init="random", n_init=1, max_iter=ITERATIONS, tol=0, random_state=seed)
+    # centroids start near zero, as in the code of Coates and Ng; started at patches, far ones stay alone
+    start = 0.1 * rng.standard_normal((CENTROIDS, len(mean)), dtype=np.float32)
+    found = KMeans(CENTROIDS, init=start, n_init=1, max_iter=ITERATIONS, tol=0, random_state=seed)
     return Dictionary(mean, whiten, found.fit((patches - mean) @ whiten).cluster_centers_)
 
 

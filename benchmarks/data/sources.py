@@ -6,6 +6,7 @@ them; they were not tried when this was written, offline. So rows, columns and c
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -36,19 +37,25 @@ def texts(*files: str, n_ids: int) -> Callable[[], pd.DataFrame]:
     """LETOR files of the data folder."""
 
     def fetch() -> pd.DataFrame:
-        paths = [(folder() or _no_folder()) / file for file in files]
-        return letor.read(paths, range(1, n_ids + 1), n_ids)
+        return letor.read(map(_own, files), range(1, n_ids + 1), n_ids)
 
     return fetch
 
 
 def yahoo() -> pd.DataFrame:
     """The training file of set 1; of 700 feature numbers those 519 that its price list names."""
-    path = (folder() or _no_folder()) / "yahoo" / "set1.train.txt"
+    path = _own("yahoo/set1.train.txt")
     prices = find("costs/yahoo_ltrc_set1.csv")
     if prices is None:
         raise FileNotFoundError("costs/yahoo_ltrc_set1.csv, which names its 519 features, is not there")
     return letor.read([path], pd.read_csv(prices)["original_id"], 700)
+
+
+def _own(file: str) -> Path:
+    own = folder()
+    if own is None:
+        raise FileNotFoundError("BUDGETFOREST_DATA is not set")
+    return own / file
 
 
 def covtype(raw: Bunch) -> pd.DataFrame:
@@ -59,11 +66,12 @@ def covtype(raw: Bunch) -> pd.DataFrame:
 
 def miniboone(raw: Bunch) -> pd.DataFrame:
     names = [f"pid_{i:02d}" for i in range(1, 51)]
-    return _table(raw.data.astype(np.float32), names, _codes(raw.target, "False", "True"))
+    signal = raw.target.astype(str).str.title()
+    return _table(raw.data.astype(np.float32), names, _codes(signal, "False", "True"))
 
 
 def cifar10(raw: Bunch) -> pd.DataFrame:
-    """Features of the images, if these come in the official order; minutes, and 4 GB of memory."""
+    """Features of the images, if these come in the official order; this takes minutes."""
     y = raw.target.astype(int).to_numpy()
     images = raw.data.to_numpy(np.uint8).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     first = [*y[:10], *y[50_000:50_010], *images[0, 0, 0], *images[50_000:, 0, 0].ravel()[:3]]
@@ -150,7 +158,7 @@ def bupa_liver(raw: pd.DataFrame) -> pd.DataFrame:
 def _table(X: pd.DataFrame, names: Sequence[str], target: object) -> pd.DataFrame:
     """Features under the names of the folder; a column too many keeps its own and fails the check."""
     X = X.rename(columns=dict(zip(X, names, strict=False))).reset_index(drop=True)
-    return X.assign(target=np.asarray(target).astype(np.int8))
+    return pd.concat([X, pd.Series(np.asarray(target).astype(np.int8), name="target")], axis=1)
 
 
 def _codes(labels: pd.Series, *known: str) -> np.ndarray:
@@ -160,7 +168,3 @@ def _codes(labels: pd.Series, *known: str) -> np.ndarray:
 
 def _numbered(n: int) -> list[str]:
     return [f"V{i}" for i in range(1, n + 1)]
-
-
-def _no_folder() -> None:
-    raise FileNotFoundError("BUDGETFOREST_DATA is not set")

@@ -16,11 +16,12 @@ from budgetforest.curve import Curve, Interval, interval
 
 SETS = (
     "covtype",
+    "miniboone",
     "miniboone_tiny",
     "cifar10_kmeans400",
     "mq2008",
     "mslr_sample",
-    "yahoo_ltrc_set1",
+    "yahoo_ltrc",
     "statlog_dna",
     "ann_thyroid",
     "heart_cleveland",
