@@ -216,7 +216,9 @@ def _errors(sets: list[dict]) -> Iterator[str]:
         rows = " / ".join(f"{n:,}" for n in found["rows"])
         yield f"### {found['title']}"
         yield ""
-        yield f"{rows} rows for training, validation and test. {found['note']}".rstrip()
+        yield f"{rows} rows for training, validation and test." + (
+            f" Note: {found['note']}." if found["note"] else ""
+        )
         yield f"{kind} at each budget; the last column is the mean between the outer budgets, with its interval."
         yield ""
         yield f"| budget | {' | '.join(f'{budget:.3g}' for budget in found['budgets'])} | mean |"
