@@ -6,7 +6,9 @@ Nothing here is compiled: a decision takes about a millisecond and needs neither
 It is also the readable reference for the compiled twin in ``settle``.
 
 Every tree stands at a node. Leaves below it bound what the tree can still add to each class. When the
-leader's least beats every rival's most, no further feature can change the label. Until then the next
+leader's least beats every rival's most, no further feature can change the label: certain exit. The class
+frequencies at these nodes are what is believed meanwhile; a forest with a threshold takes the leading label
+as soon as the mean belief in it reaches the threshold: probable exit. Until then the next
 feature is the one that most undecided trees wait for per cost (its own, or its discount if its group is
 open); free ones come first, the lowest column among equals. For probabilities every tree must speak, one
 after the other.
@@ -88,7 +90,10 @@ class Decision(NamedTuple):
     trees_used: int
     """How many trees had nothing more to say."""
     certain: bool
-    """Whether the forest's label is known, given what was unavailable; False if a limit stopped the row."""
+    """Whether the forest's label is known, given what was unavailable; not so after probable exit or when a
+    limit stopped the row."""
+    belief: tuple[float, ...]
+    """(k) mean class frequencies at the nodes where the trees stand."""
     bounds: tuple[float, float]
     """Between what the label's share of the votes lies."""
     trace: tuple[Step, ...]
@@ -105,7 +110,7 @@ class Decision(NamedTuple):
                 f"{s.feature} = {s.value!r} (cost {s.cost:g}, {s.waiting} trees waited); votes: {votes}"
             )
         lines += [f"without {name}, which was unavailable" for name in self.unavailable]
-        sure = "certain" if self.certain else "not certain"
+        sure = "certain" if self.certain else f"believed to {max(self.belief):.0%}, not certain"
         share = f"{self.bounds[0]:.0%} to {self.bounds[1]:.0%} of the votes"
         return "\n".join([*lines, f"{self.label!r}: {sure}, {share}, {self.spent:g} paid"])
 
@@ -182,6 +187,7 @@ class Acquisition(Generator[Need, Any, Decision]):
         self._at = [int(root) for root in forest.roots[:-1]]
         self._low = [0.0] * len(forest.classes)
         self._high = [0.0] * len(forest.classes)
+        self._belief = [0] * len(forest.classes)
         self._queue: dict[int, list[int]] = {}
         checked = {self._find(name): self._check(name, value) for name, value in known.items()}
         bought = dict.fromkeys(self._find(name) for name in paid)
@@ -301,6 +307,8 @@ class Acquisition(Generator[Need, Any, Decision]):
             self._low[c] += sign * vote
         for c, vote in enumerate(self.forest.most[node].tolist()):
             self._high[c] += sign * vote
+        for c, share in enumerate(self.forest.belief[node].tolist()):
+            self._belief[c] += sign * share
 
     def _certain_label(self) -> int | None:
         """The class that no further feature can beat; ties go to the lowest class."""
@@ -312,9 +320,13 @@ class Acquisition(Generator[Need, Any, Decision]):
                 return None
         return leader
 
+    def _is_decided(self) -> bool:
+        """Whether the label is certain, or believed enough."""
+        return self._certain_label() is not None or max(self._belief) >= self.forest.enough
+
     def _next_need(self) -> Need | None:
         """The feature to ask for, None when the row is decided or can afford no more."""
-        if self.answer == Answer.LABEL and self._certain_label() is not None:
+        if self.answer == Answer.LABEL and self._is_decided():
             return None
         price = {j: self._price(j) for j in self._queue}
         wanted = [j for j in self._queue if self.spent + price[j] <= self.limit]
@@ -368,7 +380,7 @@ class Acquisition(Generator[Need, Any, Decision]):
             label = max(range(len(total)), key=lambda c: (total[c], -c))
         certain = label is not None
         if label is None:
-            label = self._likely_label()
+            label = self._belief.index(max(self._belief))
         return Decision(
             label=forest.classes[label],
             proba=self._shares() if complete and self.answer == Answer.PROBA else None,
@@ -377,6 +389,7 @@ class Acquisition(Generator[Need, Any, Decision]):
             unavailable=tuple(forest.schema.names[j] for j in self._unavailable),
             trees_used=sum(not self._is_open(node) for node in self._at),
             certain=certain,
+            belief=self._beliefs(),
             bounds=self._bounds(label),
             trace=tuple(self.trace),
             classes=forest.classes,
@@ -394,14 +407,9 @@ class Acquisition(Generator[Need, Any, Decision]):
         total = self._votes() if self._at else self.forest.prior.tolist()
         return tuple(vote / sum(total) for vote in total)
 
-    def _likely_label(self) -> int:
-        """The label of the mean class frequencies at the trees' current nodes."""
-        total = [0.0] * len(self._low)
-        for node in self._at:
-            counts = self.forest.nodes.counts[node].tolist()
-            for c, n in enumerate(counts):
-                total[c] += n / sum(counts)
-        return max(range(len(total)), key=lambda c: (total[c], -c))
+    def _beliefs(self) -> tuple[float, ...]:
+        total = self._belief if self._at else self.forest.prior.tolist()
+        return tuple(share / sum(total) for share in total)
 
     def _bounds(self, label: int) -> tuple[float, float]:
         """Least and most share of the votes for a label."""

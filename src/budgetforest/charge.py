@@ -7,16 +7,16 @@ as no further feature can change it (``settle``).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
 import numpy as np
 
 from budgetforest.arrays import Floats, Ids, Matrix
-from budgetforest.forest import Answer, Context, Forest, Votes, join
+from budgetforest.forest import NEVER, Answer, Context, Forest, Votes, join
 from budgetforest.jit import kernel
 from budgetforest.ledger import Ledger, Prices, charge_leaves, charge_rows, open_ledger
-from budgetforest.settle import BLOCK, queues, settle_rows, walked_of
+from budgetforest.settle import BLOCK, Exits, exits_for, queues, settle_rows, walked_of
 from budgetforest.tree import Tree
 from budgetforest.walks import TILE, leaves_in_step, leaves_of, met_before, paces
 
@@ -62,14 +62,10 @@ def charge(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = No
         return ledger
     prices = Prices(*forest.costs[:3])
     if answer == Answer.LABEL:
-        walked = walked_of(forest)
-
-        def block(rows: slice, part: Matrix) -> None:
-            room = queues(forest.n_trees, len(prices.cost), len(forest.prior))
-            paid = Ledger._make(column[rows] for column in ledger)
-            settle_rows(walked, part, prices, paid, room, np.empty(len(part), np.int32))
-
-    elif forest.costs.order_matters:
+        exits = exits_for(len(X), [forest.threshold], forest.n_trees)
+        _settle(forest, X, ledger, exits, pool)
+        return ledger
+    if forest.costs.order_matters:
 
         def block(rows: slice, part: Matrix) -> None:
             paid = Ledger._make(column[rows] for column in ledger)
@@ -86,6 +82,34 @@ def charge(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = No
 
     _for_blocks(block, X, pool)
     return ledger
+
+
+def labels(forest: Forest, X: Matrix, pool: Executor | None = None) -> Ids:
+    """(n) the class of every row: that of most votes, or the one at which it exits."""
+    if forest.threshold == math.inf or forest.n_trees == 0:
+        best: Ids = scores(forest, X, pool).argmax(axis=1).astype(np.int32)
+        return best
+    return ladder(forest, X, [forest.threshold], pool).labels[:, 0]
+
+
+def ladder(forest: Forest, X: Matrix, thresholds: Sequence[float], pool: Executor | None = None) -> Exits:
+    """Where every row exits at each of some ascending thresholds, in one pass."""
+    exits = exits_for(len(X), thresholds, forest.n_trees)
+    _settle(forest, X, open_ledger(len(X), forest.costs), exits, pool)
+    return exits
+
+
+def _settle(forest: Forest, X: Matrix, ledger: Ledger, exits: Exits, pool: Executor | None) -> None:
+    walked = walked_of(forest)._replace(believes=bool((exits.enough < NEVER).any()))
+    prices = Prices(*forest.costs[:3])
+
+    def block(rows: slice, part: Matrix) -> None:
+        room = queues(forest.n_trees, len(prices.cost), len(forest.prior))
+        paid = Ledger._make(column[rows] for column in ledger)
+        here = exits._replace(spent=exits.spent[rows], labels=exits.labels[rows])
+        settle_rows(walked, part, prices, paid, room, here)
+
+    _for_blocks(block, X, pool)
 
 
 def _for_blocks(block: Callable[[slice, Matrix], None], X: Matrix, pool: Executor | None = None) -> None:

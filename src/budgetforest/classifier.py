@@ -32,7 +32,7 @@ from budgetforest.arrays import Anything, Flags, Floats, Ids, Matrix
 from budgetforest.binning import hash_rows
 from budgetforest.budget import Point, best_at, path_of, without_idle_trees
 from budgetforest.certificate import Certificate, certify
-from budgetforest.charge import charge, scores
+from budgetforest.charge import charge, labels, scores
 from budgetforest.costs import read_costs
 from budgetforest.errors import BudgetTooSmall, InvalidData, InvalidParameter, UnusualData
 from budgetforest.forest import Answer, Voting, join, tree_of
@@ -384,8 +384,10 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
 
     def predict(self, X: Anything) -> Any:
         """The label of each row; ties go to the lowest class."""
-        best = self._scores(X).argmax(axis=1)
-        return self.classes_[best]
+        check_is_fitted(self)
+        X = self._matrix(X)
+        with self._threads() as (pool, _):
+            return self.classes_[labels(self.forest_, X, pool)]
 
     def predict_proba(self, X: Anything) -> Floats:
         """(rows, classes): shares of the votes, mean frequencies or shares of counts, by ``voting``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -16,6 +17,13 @@ from budgetforest.tree import BY_CATEGORY, Tree, empty_tree, family
 
 Votes = NDArray[np.int8] | NDArray[np.float64]
 """What leaves add to each class: single votes are a byte, frequencies and counts doubles."""
+
+
+BELIEF = 2**24
+"""Beliefs are whole numbers of 1 / BELIEF: their sums are exact in any order, here and compiled."""
+
+NEVER = 2**62
+"""More belief than there can be."""
 
 
 class Voting(IntEnum):
@@ -50,6 +58,8 @@ class Forest(NamedTuple):
     """(d, k) the most that they add."""
     open: Flags
     """(d) whether leaves below still differ in what they add; never at a leaf."""
+    belief: Ids
+    """(d, k) class frequencies of the training rows at every node, in units of 1 / ``BELIEF``."""
     prior: Counts
     """(k) class counts of all training rows: the answer of a forest without trees."""
     costs: Costs
@@ -59,11 +69,18 @@ class Forest(NamedTuple):
     voting: Voting
     unit: float
     """Weight of one count."""
+    threshold: float
+    """Probable exit: a label is taken when the mean belief in it reaches this; infinite: when certain."""
 
     @property
     def n_trees(self) -> int:
         """How many trees there are."""
         return len(self.roots) - 1
+
+    @property
+    def enough(self) -> int:
+        """The sum of beliefs at which a label is taken."""
+        return belief_for(self.threshold, self.n_trees)
 
 
 class Context(NamedTuple):
@@ -75,6 +92,12 @@ class Context(NamedTuple):
     classes: tuple[Any, ...]
     voting: Voting
     unit: float
+    threshold: float = math.inf
+
+
+def belief_for(threshold: float, n_trees: int) -> int:
+    """A mean belief of all trees as a sum in units of 1 / ``BELIEF``."""
+    return math.ceil(threshold * n_trees * BELIEF) if threshold < math.inf else NEVER
 
 
 def join(trees: Sequence[Tree], context: Context) -> Forest:
@@ -90,7 +113,9 @@ def join(trees: Sequence[Tree], context: Context) -> Forest:
     if moved:
         nodes = Tree._make(np.concatenate(parts) for parts in zip(*moved, strict=True))
     least, most = outlook(nodes, roots[:-1], context.voting)
-    return Forest(nodes, roots, least, most, (least != most).any(axis=1), *context)
+    size = np.maximum(nodes.counts.sum(axis=1, keepdims=True), 1)
+    belief = np.rint(nodes.counts / size * BELIEF).astype(np.int32)
+    return Forest(nodes, roots, least, most, (least != most).any(axis=1), belief, *context)
 
 
 def _moved(tree: Tree, root: int, start: int) -> Tree:
@@ -128,7 +153,7 @@ def tree_of(forest: Forest, number: int) -> Tree:
 
 def first_trees(forest: Forest, n: int) -> Forest:
     """The forest of the first ``n`` trees."""
-    return join([tree_of(forest, t) for t in range(n)], Context._make(forest[5:]))
+    return join([tree_of(forest, t) for t in range(n)], Context._make(forest[6:]))
 
 
 def outlook(nodes: Tree, roots: Ids, voting: Voting) -> tuple[Votes, Votes]:

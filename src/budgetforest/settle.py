@@ -1,4 +1,4 @@
-"""Certain exit, compiled: the twin of ``acquisition`` for many rows whose values are at hand.
+"""Certain and probable exit, compiled: the twin of ``acquisition`` for many rows whose values are at hand.
 
 Trees that wait for the same feature form a list. When the feature comes only they move, through all that is
 known, and the bounds on every class are updated, not summed again.
@@ -6,13 +6,14 @@ known, and the bounds on every class are updated, not summed again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import NamedTuple
 
 import numpy as np
 
 from budgetforest.arrays import LEAF, Counts, Flags, Floats, Ids, Matrix
-from budgetforest.forest import Answer, Forest, Votes, slack_of
+from budgetforest.forest import Answer, Forest, Votes, belief_for, slack_of
 from budgetforest.jit import inner, kernel
 from budgetforest.ledger import Ledger, Prices, pay
 from budgetforest.tree import Tree
@@ -31,11 +32,23 @@ class Walked(NamedTuple):
     most: Votes
     open: Flags
     slack: float
+    belief: Ids
+    believes: bool
+    """Whether beliefs matter; keeping their sums takes time."""
 
 
 def walked_of(forest: Forest) -> Walked:
     """A forest without its names."""
-    return Walked(forest.nodes, forest.roots, forest.least, forest.most, forest.open, slack_of(forest))
+    return Walked(
+        forest.nodes,
+        forest.roots,
+        forest.least,
+        forest.most,
+        forest.open,
+        slack_of(forest),
+        forest.belief,
+        believes=True,
+    )
 
 
 class Look(NamedTuple):
@@ -77,7 +90,7 @@ def look_at(
         room = queues(forest.n_trees, len(prices.cost), k)
         label = answer == Answer.LABEL
         out = Look._make(column[part] for column in look)
-        look_rows(walked, values, rows[part], prices, ledger, label, limit, room, out)
+        look_rows(walked, values, rows[part], prices, ledger, label, limit, forest.enough, room, out)
 
     list(pool.map(block, range(0, n, BLOCK)))
     return look
@@ -98,6 +111,8 @@ class Queues(NamedTuple):
     """(k) the least that all trees together can still give to each class."""
     high: Floats
     """(k) the most."""
+    belief: Counts
+    """(k) the sum of the beliefs of all trees."""
 
 
 def queues(n_trees: int, n_features: int, n_classes: int) -> Queues:
@@ -110,26 +125,62 @@ def queues(n_trees: int, n_features: int, n_classes: int) -> Queues:
         np.empty(n_features, ids),
         np.empty(n_classes, votes),
         np.empty(n_classes, votes),
+        np.empty(n_classes, np.int64),
     )
 
 
+class Exits(NamedTuple):
+    """Where rows exit at each of a ladder of thresholds."""
+
+    enough: Counts
+    """(l) sums of beliefs, ascending; ``NEVER`` is certain exit."""
+    spent: Floats
+    """(n, l) what each row has paid by then."""
+    labels: Ids
+    """(n, l) its label."""
+
+
+def exits_for(n_rows: int, thresholds: Sequence[float], n_trees: int) -> Exits:
+    """Room for the exits of some rows."""
+    enough = np.array([belief_for(threshold, n_trees) for threshold in thresholds], np.int64)
+    shape = n_rows, len(enough)
+    return Exits(enough, np.zeros(shape), np.zeros(shape, np.int32))
+
+
 @kernel
-def settle_rows(forest: Walked, X: Matrix, prices: Prices, ledger: Ledger, q: Queues, labels: Ids) -> None:
-    """Acquire for each row, one by one, the feature that most trees wait for per cost, until certain."""
+def settle_rows(forest: Walked, X: Matrix, prices: Prices, ledger: Ledger, q: Queues, exits: Exits) -> None:
+    """Acquire for each row, one by one, the feature that most trees wait for per cost, until it exits."""
     for i in range(len(X)):
-        labels[i] = settle_row(forest, X, i, prices, ledger, q)
+        settle_row(forest, X, i, prices, ledger, q, exits)
 
 
 @inner
-def settle_row(forest: Walked, X: Matrix, i: int, prices: Prices, ledger: Ledger, q: Queues) -> int:
+def settle_row(
+    forest: Walked, X: Matrix, i: int, prices: Prices, ledger: Ledger, q: Queues, exits: Exits
+) -> None:
     """One row. A feature that comes moves all trees that wait for it, through all that is known."""
     k = len(q.low)
+    level = 0
     _start(forest, X, i, ledger, q)
-    label = certain_label(q.low, q.high, forest.slack)
-    while label < 0:
-        j = next_feature(q.waiting, prices, ledger, i, np.inf)
-        if j < 0:
-            return _final_label(q.at, forest.least, q.low)
+    while True:
+        label = certain_label(q.low, q.high, forest.slack)
+        j = -1
+        if label < 0:
+            leader = _leader(q.belief)
+            while level < len(exits.enough) and q.belief[leader] >= exits.enough[level]:
+                exits.spent[i, level] = ledger.spent[i]
+                exits.labels[i, level] = leader
+                level += 1
+            if level == len(exits.enough):
+                return
+            j = next_feature(q.waiting, prices, ledger, i, np.inf)
+            if j < 0:
+                label = _final_label(q.at, forest.least, q.low)
+        if label >= 0:
+            for at in range(level, len(exits.enough)):
+                exits.spent[i, at] = ledger.spent[i]
+                exits.labels[i, at] = label
+            return
         pay(i, j, prices, ledger)
         t = q.first[j]
         q.first[j] = -1
@@ -139,10 +190,21 @@ def settle_row(forest: Walked, X: Matrix, i: int, prices: Prices, ledger: Ledger
             for c in range(k):
                 q.low[c] -= forest.least[q.at[t], c]
                 q.high[c] -= forest.most[q.at[t], c]
+            if forest.believes:
+                for c in range(k):
+                    q.belief[c] -= forest.belief[q.at[t], c]
             _wait(t, forest, X, i, ledger, q)
             t = after
-        label = certain_label(q.low, q.high, forest.slack)
-    return label
+
+
+@inner
+def _leader(belief: Counts) -> int:
+    """The class of most belief, the lowest among equals."""
+    best = 0
+    for c in range(len(belief)):
+        if belief[c] > belief[best]:
+            best = c
+    return best
 
 
 @inner
@@ -154,6 +216,7 @@ def _start(forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues) -> None
     for c in range(len(q.low)):
         q.low[c] = 0.0
         q.high[c] = 0.0
+        q.belief[c] = 0
     for t in range(len(q.at)):
         q.at[t] = forest.roots[t]
         _wait(t, forest, X, i, ledger, q)
@@ -169,6 +232,9 @@ def _wait(t: int, forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues) 
     for c in range(len(q.low)):
         q.low[c] += forest.least[node, c]
         q.high[c] += forest.most[node, c]
+    if forest.believes:
+        for c in range(len(q.low)):
+            q.belief[c] += forest.belief[node, c]
     if forest.open[node]:
         j = forest.nodes.feature[node]
         q.following[t] = q.first[j]
@@ -185,6 +251,7 @@ def look_rows(
     ledger: Ledger,
     labels_only: bool,
     limit: float,
+    enough: int,
     q: Queues,
     look: Look,
 ) -> None:
@@ -195,7 +262,7 @@ def look_rows(
             look.least[r, c] = q.low[c]
             look.most[r, c] = q.high[c]
         look.needs[r], look.labels[r], look.certain[r] = look_row(
-            forest, rows[r], prices, ledger, labels_only, limit, q
+            forest, rows[r], prices, ledger, labels_only, limit, enough, q
         )
 
 
@@ -207,6 +274,7 @@ def look_row(
     ledger: Ledger,
     labels_only: bool,
     limit: float,
+    enough: int,
     q: Queues,
 ) -> tuple[int, int, bool]:
     """One row whose trees stand where they wait: (need, label, certain)."""
@@ -218,6 +286,9 @@ def look_row(
         return -1, _final_label(q.at, forest.least, q.low), True
     if labels_only and label >= 0:
         return -1, label, True
+    leader = _leader(q.belief)
+    if labels_only and q.belief[leader] >= enough:
+        return -1, leader, False
     need = -1
     if labels_only:
         need = next_feature(q.waiting, prices, ledger, i, limit)
@@ -230,7 +301,7 @@ def look_row(
                     need = j
                     break
     if need < 0 and label < 0:
-        return -1, _likely_label(q.at, forest.nodes.counts, q.low), False
+        return -1, leader, False
     return need, label, label >= 0
 
 
@@ -274,21 +345,5 @@ def _final_label(at: Ids, least: Votes, low: Floats) -> int:
         for t in range(len(at)):
             low[c] += least[at[t], c]
         if low[c] > low[best]:
-            best = c
-    return best
-
-
-@inner
-def _likely_label(at: Ids, counts: Counts, share: Floats) -> int:
-    """The label of the mean class frequencies at the trees' current nodes."""
-    best = 0
-    for c in range(len(share)):
-        share[c] = 0.0
-        for t in range(len(at)):
-            size = 0
-            for other in range(len(share)):
-                size += counts[at[t], other]
-            share[c] += counts[at[t], c] / size
-        if share[c] > share[best]:
             best = c
     return best
