@@ -253,7 +253,7 @@ def greedy_tree(
             child = mix(key, np.uint64(0))
             put(room, waiting + 1, start, middle, node, LEFT, n_features, child)
             waiting += 2
-    _fill_empty_branches(size, tree, branches)
+    fill_empty_branches(size, tree, branches)
     return size, branches[:n_branches]
 
 
@@ -369,7 +369,7 @@ def least_per_drop(columns: Columns, codes: Codes, rows: Ids, plan: Plan, node: 
 
 
 @inner
-def _fill_empty_branches(size: int, tree: Tree, branches: Ids) -> None:
+def fill_empty_branches(size: int, tree: Tree, branches: Ids) -> None:
     """Categories absent from a node's training rows go where most of its rows went."""
     for node in range(size):
         if tree.feature[node] == LEAF or tree.route[node] != BY_CATEGORY:

@@ -1,0 +1,410 @@
+"""Growth that knows what is already paid: the drop of entropy minus the price of what rows lack.
+
+The paper's ratio charges a feature's full price at every node. Here a split is worth
+
+    n H(S) - sum_i n_i H(S_i)  -  rate * (what the rows of S that lack the feature would pay for it),
+
+in nats, where a row has what it met above, *or in an earlier tree* of the forest. What a row has costs
+nothing, so later trees ride free. Entropy is additive over rows, hence the difference: a ratio discounted for
+what is paid collapses to trees of one feature. Trees differ by bootstrap, by the features tried at a node, or
+by random cuts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetforest.arrays import LEAF, Codes, Counts, Flags, Floats, Ids
+from budgetforest.binning import Columns
+from budgetforest.costs import Costs
+from budgetforest.draws import draw_rows, mix, tree_key, uniform
+from budgetforest.grow import LEFT, RIGHT, Sample, fill_empty_branches
+from budgetforest.jit import inner, kernel
+from budgetforest.rows import partition, partition_by_code
+from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
+
+LEAST_GAIN = 1e-7
+"""Nats of all rows of a node together; less is rounding, not progress."""
+
+CUTS, TRIES = np.uint64(0x63757473), np.uint64(0x74726965)
+"""Keys of what is drawn at a node."""
+
+
+class Growth(NamedTuple):
+    """Everything that decides how a forest grows, but for the rows."""
+
+    pool: Flags
+    """(m) which features may be used."""
+    rate: float
+    """Nats that a unit of cost is worth to a row; 0 grows as if everything were free."""
+    tries: float
+    """Share of the pool that is tried at a node; more if none of these splits it."""
+    random_cuts: bool
+    """One random cut of each feature instead of the best one."""
+    least_rows: int
+    """A child has at least so many rows."""
+    n_classes: int
+
+
+class Owned(NamedTuple):
+    """What training rows have acquired so far, in all trees."""
+
+    feature: NDArray[np.uint8]
+    """(m, n) 1 where a row has a feature; empty when nothing costs anything."""
+    group: NDArray[np.uint8]
+    """(g, n) 1 where a row has one of a group."""
+
+
+class Desk(NamedTuple):
+    """Memory of one tree's growth, used again for every node."""
+
+    tally: NDArray[np.int64]
+    """(codes + 1, k) class counts by code; the last used code is that of missing values."""
+    below: Counts
+    """(k) class counts of the rows up to a cut."""
+    buffer: Ids
+    begin: Counts
+    waiting: Counts
+    """(n, 4) nodes still to be decided: rows start to stop, parent, which child."""
+    keys: NDArray[np.uint64]
+    logs: Floats
+    """n log n of small n."""
+
+
+def grow_saving(sample: Sample, growth: Growth, costs: Costs, seed: int, bootstrap: bool) -> Iterator[Tree]:
+    """Trees without end, each grown in view of what rows have acquired in those before."""
+    n, m = len(sample.label), len(costs.cost)
+    owned = Owned(np.zeros((m, n), np.uint8), np.zeros((len(costs.group_names), n), np.uint8))
+    number = 0
+    while True:
+        yield grow_one(sample, growth, costs, owned, seed, number, bootstrap)
+        number += 1
+
+
+def grow_one(
+    sample: Sample, growth: Growth, costs: Costs, owned: Owned, seed: int, number: int, bootstrap: bool
+) -> Tree:
+    """Tree ``number`` of a forest. At a rate of 0 it does not depend on the others."""
+    key = tree_key(seed, number)
+    times = sample.weight
+    if bootstrap:
+        times = np.zeros(len(sample.label), np.int64)
+        upto = np.concatenate([[0], np.cumsum(sample.weight[sample.order])])
+        draw_rows(key, sample.draws, upto, sample.order, times)
+    # rows that were not drawn go along where it matters what they acquire
+    rows = (np.arange(len(times)) if growth.rate else np.flatnonzero(times)).astype(np.int32)
+    tree = empty_tree(2 * int((times > 0).sum()) + 1, growth.n_classes)
+    desk = _desk(sample.columns, growth.n_classes, len(rows))
+    size, branches = saving_tree(
+        sample.columns, sample.label, times, rows, growth, costs[:3], owned, key, tree, desk
+    )
+    tree.floor[0] = np.nan
+    return Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
+
+
+def _desk(columns: Columns, k: int, n_rows: int) -> Desk:
+    codes = int(columns.n_codes.max()) + 2
+    logs = np.arange(min(2 * n_rows, 2**20) + 2, dtype=np.float64)
+    logs[1:] *= np.log(logs[1:])
+    return Desk(
+        np.zeros((codes, k), np.int64),
+        np.empty(k, np.int64),
+        np.empty(max(n_rows, codes), np.int32),
+        np.empty(codes + 1, np.int64),
+        np.empty((n_rows + codes, 4), np.int64),
+        np.empty(n_rows + codes, np.uint64),
+        logs,
+    )
+
+
+class Split(NamedTuple):
+    """The best split so far."""
+
+    gain: float
+    """Drop of entropy minus price."""
+    feature: int
+    cut: int
+    """The last code on the left."""
+    route: int
+
+
+@kernel
+def saving_tree(
+    columns: Columns,
+    label: Ids,
+    times: Counts,
+    rows: Ids,
+    growth: Growth,
+    prices: tuple[Floats, Floats, Ids],
+    owned: Owned,
+    root_key: np.uint64,
+    tree: Tree,
+    desk: Desk,
+) -> tuple[int, Ids]:
+    """Split by the largest saving while there is one. Fills ``tree``; returns its size and branches."""
+    branches = np.empty(0, np.int32)
+    n_branches = 0
+    _put(desk, 0, 0, len(rows), -1, 0, root_key)
+    waiting = 1
+    size = 0
+    while waiting > 0:
+        waiting -= 1
+        start, stop, parent, slot = desk.waiting[waiting]
+        key = desk.keys[waiting]
+        node = size
+        size += 1
+        if parent >= 0:
+            if slot == LEFT:
+                tree.left[parent] = node
+            elif slot == RIGHT:
+                tree.right[parent] = node
+            else:
+                branches[slot] = node
+        here = rows[start:stop]
+        counts = tree.counts[node]
+        n = 0
+        for i in range(len(here)):
+            counts[label[here[i]]] += times[here[i]]
+            n += times[here[i]]
+        mixed = _entropy(counts, n, desk.logs)
+        tree.impurity[node] = mixed / n
+        if mixed <= LEAST_GAIN or n < 2 * growth.least_rows:
+            continue
+        best = _best_split(columns, label, times, here, growth, prices, owned, key, counts, n, mixed, desk)
+        j = best.feature
+        if j == LEAF:
+            continue
+        if growth.rate > 0.0:
+            for i in range(len(here)):
+                owned.feature[j, here[i]] = 1
+                owned.group[prices[2][j], here[i]] = 1
+        tree.feature[node] = j
+        tree.route[node] = best.route
+        missing = columns.n_codes[j]
+        if best.route == BY_CATEGORY:
+            partition_by_code(columns.codes[j], here, missing, desk.begin, desk.buffer)
+            if n_branches + missing + 1 > len(branches):
+                more = np.empty(2 * len(branches) + missing + 1, np.int32)
+                for branch in range(n_branches):
+                    more[branch] = branches[branch]
+                branches = more
+            tree.left[node] = n_branches
+            tree.right[node] = missing
+            for code in range(missing, -1, -1):
+                at = n_branches + code
+                branches[at] = -1
+                first = start + desk.begin[code]
+                last = start + desk.begin[code + 1]
+                if _weight(rows[first:last], times) > 0:
+                    _put(desk, waiting, first, last, node, at, mix(key, np.uint64(code)))
+                    waiting += 1
+            n_branches += missing + 1
+        else:
+            tree.threshold[node] = np.inf
+            if best.cut < missing - 1:
+                tree.threshold[node] = columns.points[columns.offset[j] + best.cut]
+            to_left = best.route == MISSING_LEFT
+            middle = start + partition(columns.codes[j], here, best.cut, to_left, missing, desk.buffer)
+            # the left child comes last, so that it follows its parent
+            _put(desk, waiting, middle, stop, node, RIGHT, mix(key, np.uint64(1)))
+            _put(desk, waiting + 1, start, middle, node, LEFT, mix(key, np.uint64(0)))
+            waiting += 2
+    fill_empty_branches(size, tree, branches)
+    return size, branches[:n_branches]
+
+
+@inner
+def _put(desk: Desk, at: int, start: int, stop: int, parent: int, slot: int, key: np.uint64) -> None:
+    """Let a node wait for its turn."""
+    desk.waiting[at, 0] = start
+    desk.waiting[at, 1] = stop
+    desk.waiting[at, 2] = parent
+    desk.waiting[at, 3] = slot
+    desk.keys[at] = key
+
+
+@inner
+def _weight(rows: Ids, times: Counts) -> int:
+    total = 0
+    for i in range(len(rows)):
+        total += times[rows[i]]
+    return total
+
+
+@inner
+def _times_log(n: int, logs: Floats) -> float:
+    return float(logs[n] if n < len(logs) else n * np.log(n))
+
+
+@inner
+def _entropy(counts: Counts, n: int, logs: Floats) -> float:
+    """Nats of all rows together, n H."""
+    total = _times_log(n, logs)
+    for c in range(len(counts)):
+        total -= _times_log(counts[c], logs)
+    return total
+
+
+@inner
+def _best_split(
+    columns: Columns,
+    label: Ids,
+    times: Counts,
+    rows: Ids,
+    growth: Growth,
+    prices: tuple[Floats, Floats, Ids],
+    owned: Owned,
+    key: np.uint64,
+    counts: Counts,
+    n: int,
+    mixed: float,
+    desk: Desk,
+) -> Split:
+    """The largest saving among the features that are tried: first a random share, then the rest."""
+    best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
+    drawn = mix(key, TRIES)
+    for turn in range(2):
+        for j in range(len(growth.pool)):
+            tried = uniform(mix(drawn, columns.key[j])) < growth.tries
+            if not growth.pool[j] or tried != (turn == 0):
+                continue
+            missing = columns.n_codes[j]
+            low, high = _tally(columns.codes[j], missing, rows, label, times, desk.tally)
+            if columns.nominal[j]:
+                gain = _nominal_gain(desk.tally, low, high, missing, mixed, growth.least_rows, desk.logs)
+                cut, route = -1, BY_CATEGORY
+            else:
+                at = mix(key, columns.key[j] ^ CUTS)
+                gain, cut, route = _numeric_gain(
+                    desk.tally, low, high, missing, counts, n, mixed, growth, at, desk
+                )
+            _clear(desk.tally, low, high, missing)
+            if growth.rate > 0.0 and gain > best.gain:
+                gain -= growth.rate * _price(j, rows, times, prices, owned)
+            if gain > best.gain:
+                best = Split(gain, j, cut, route)
+        if best.feature != LEAF:
+            break
+    return best
+
+
+@inner
+def _tally(
+    codes: Codes, missing: int, rows: Ids, label: Ids, times: Counts, tally: NDArray[np.int64]
+) -> tuple[int, int]:
+    """Class counts by code; returns the lowest and the highest code present, missing not counted."""
+    low = missing
+    high = -1
+    for i in range(len(rows)):
+        row = rows[i]
+        if times[row] == 0:
+            continue
+        code = int(codes[row])
+        tally[code, label[row]] += times[row]
+        if code < missing:
+            low = min(low, code)
+            high = max(high, code)
+    return low, high
+
+
+@inner
+def _clear(tally: NDArray[np.int64], low: int, high: int, missing: int) -> None:
+    for c in range(tally.shape[1]):
+        tally[missing, c] = 0
+    for code in range(low, high + 1):
+        for c in range(tally.shape[1]):
+            tally[code, c] = 0
+
+
+@inner
+def _numeric_gain(
+    tally: NDArray[np.int64],
+    low: int,
+    high: int,
+    missing: int,
+    counts: Counts,
+    n: int,
+    mixed: float,
+    growth: Growth,
+    key: np.uint64,
+    desk: Desk,
+) -> tuple[float, int, int]:
+    """The drop of entropy by the best, or a random, cut: (drop, last code on the left, route).
+
+    Where values are missing both sides are tried for them, and the cut that parts them from all values;
+    otherwise they would go to the larger child.
+    """
+    k = len(counts)
+    lost = 0
+    for c in range(k):
+        desk.below[c] = 0
+        lost += tally[missing, c]
+    chosen = low + int(uniform(key) * (high - low))
+    best = 0.0
+    best_cut = -1
+    best_route = MISSING_RIGHT
+    size = 0
+    for code in range(low, high + (1 if lost > 0 else 0)):
+        present = 0
+        for c in range(k):
+            desk.below[c] += tally[code, c]
+            present += tally[code, c]
+        size += present
+        if growth.random_cuts and code != chosen and code != high:
+            continue
+        if present == 0 and not growth.random_cuts:
+            continue
+        for side in range(1 + (lost > 0 and code < high)):
+            left = size + (lost if side == 1 else 0)
+            if left < growth.least_rows or n - left < growth.least_rows:
+                continue
+            drop = mixed - _times_log(left, desk.logs) - _times_log(n - left, desk.logs)
+            for c in range(k):
+                inside = desk.below[c] + (tally[missing, c] if side == 1 else 0)
+                drop += _times_log(inside, desk.logs) + _times_log(counts[c] - inside, desk.logs)
+            if drop > best:
+                best = drop
+                best_cut = code if code < high else missing - 1
+                best_route = side
+                if lost == 0:
+                    best_route = MISSING_LEFT if 2 * left >= n else MISSING_RIGHT
+    return best, best_cut, best_route
+
+
+@inner
+def _nominal_gain(
+    tally: NDArray[np.int64], low: int, high: int, missing: int, mixed: float, least_rows: int, logs: Floats
+) -> float:
+    """The drop of entropy by a child for each category; none if a child has too few rows."""
+    children = 0
+    drop = mixed
+    for code in range(low, missing + 1):
+        if high < code < missing:
+            continue
+        size = 0
+        for c in range(tally.shape[1]):
+            size += tally[code, c]
+            drop += _times_log(tally[code, c], logs)
+        drop -= _times_log(size, logs)
+        if 0 < size < least_rows:
+            return 0.0
+        children += size > 0
+    return drop if children > 1 else 0.0
+
+
+@inner
+def _price(j: int, rows: Ids, times: Counts, prices: tuple[Floats, Floats, Ids], owned: Owned) -> float:
+    """What the rows of a node would pay for a feature, all together."""
+    cost, discount, group = prices
+    lacking = 0
+    opened = 0
+    for i in range(len(rows)):
+        if owned.feature[j, rows[i]] == 0:
+            lacking += times[rows[i]]
+            if owned.group[group[j], rows[i]] == 1:
+                opened += times[rows[i]]
+    return float(cost[j] * (lacking - opened) + discount[j] * opened)
