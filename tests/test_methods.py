@@ -8,6 +8,8 @@ from sklearn.datasets import load_breast_cancer, load_wine
 
 from budgetforest.costs import read_costs
 
+pytestmark = pytest.mark.filterwarnings("ignore::budgetforest.BudgetForestWarning")
+
 
 def task_of(load, queries=0):
     """A tiny task: uneven prices, a panel, some missing values."""
