@@ -8,6 +8,7 @@ decided for it, on validation rows, and judged on test rows, for all methods ali
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
@@ -104,6 +105,7 @@ def forest_model(what: str, forest: Forest, answer: Answer = Answer.PROBA) -> Mo
     """A ``Forest`` on offer; by default rows pay for all that they meet in any tree."""
 
     def judge(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return scores(forest, X), charge(forest, X, answer).spent
+        with ThreadPoolExecutor(2) as pool:
+            return scores(forest, X, pool), charge(forest, X, answer, pool).spent
 
     return Model(what, judge)

@@ -12,15 +12,16 @@ import numpy as np
 from benchmarks.methods import Model, Task, forest_model
 from budgetforest import BudgetForestClassifier
 from budgetforest.budget import ALPHAS
-from budgetforest.charge import is_measured
 from budgetforest.forest import Answer, Forest, first_trees
+
+SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 50, 65, 80, 110, 140)
 
 
 def models(task: Task, answer: Answer, **growth) -> Iterator[Model]:
-    """Forests of 1, 2, ... 16, 18, ... trees for every alpha; ``growth`` as for ``forests``."""
+    """Forests of 1, 2, ... 6, 8, ... trees for every alpha; ``growth`` as for ``forests``."""
     for alpha, forest in forests(task, **growth).items():
-        for trees in range(1, forest.n_trees + 1):
-            if is_measured(trees, forest.n_trees):
+        for trees in SIZES:
+            if trees <= forest.n_trees:
                 offered = forest_model(f"alpha {alpha:g}, {trees} trees", first_trees(forest, trees), answer)
                 yield offered if task.train.query is None else offered._replace(judge=ratio(offered))
 

@@ -1,5 +1,6 @@
 """Data sets as tasks, and what is absent."""
 
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,7 +14,9 @@ def tasks(names: tuple[str, ...], absent: list[str], *, quick: bool = False) -> 
     """The data sets that are there; of the others ``absent`` gets the reason."""
     for name in names:
         try:
-            data = load(name)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # that a source is tried again
+                data = load(name)
         except Absent as reason:
             absent.append(str(reason))
         else:

@@ -31,7 +31,7 @@ LADDER = (0.02, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24, 0.40)
 """Budgets as shares of the price of everything; of 50 equal prices 1, 2, 3, 4, 6, 8, 12, 20."""
 RUNS = 10
 PAPER, EXIT = "BudgetRF", "BudgetRF, certain exit"
-THEIRS = ("CSTC", "ASTC", "RandomForest")
+THEIRS = ("CSTC", "ASTC", "random forest")
 """What the paper compares with."""
 
 

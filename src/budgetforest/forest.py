@@ -151,9 +151,18 @@ def tree_of(forest: Forest, number: int) -> Tree:
     )
 
 
-def first_trees(forest: Forest, n: int) -> Forest:
-    """The forest of the first ``n`` trees."""
-    return join([tree_of(forest, t) for t in range(n)], Context._make(forest[6:]))
+def first_trees(forest: Forest, number: int) -> Forest:
+    """The forest of the first so many trees, without a copy."""
+    stop = int(forest.roots[number])
+    parts = [part[:stop] for part in forest.nodes[:-2]]
+    return forest._replace(
+        nodes=Tree._make([*parts, forest.nodes.branches, forest.nodes.floor[:number]]),
+        roots=forest.roots[: number + 1],
+        least=forest.least[:stop],
+        most=forest.most[:stop],
+        open=forest.open[:stop],
+        belief=forest.belief[:stop],
+    )
 
 
 def outlook(nodes: Tree, roots: Ids, voting: Voting) -> tuple[Votes, Votes]:
