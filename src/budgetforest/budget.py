@@ -6,6 +6,7 @@ is the lower envelope of what the offers cost and how they err, for all budgets 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, count, islice
 from typing import NamedTuple
@@ -16,21 +17,54 @@ ALPHAS = (0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 15.0, 25.0, 35.0, 45.0)
 """The paper's thresholds."""
 
 
+class Recipe(NamedTuple):
+    """How the trees of a forest were grown."""
+
+    alpha: float = -1.0
+    """The paper's method with this threshold; -1 for growth by saving, which the rest describes."""
+    features: int = 0
+    """How many features were in the pool."""
+    cuts: str = "best"
+    """The best cut of every feature that was tried, or a random one."""
+    rate: float = 0.0
+    """What a unit of cost was worth, in nats per row."""
+
+    def __str__(self) -> str:
+        if self.alpha >= 0:
+            return f"alpha {self.alpha:g}"
+        rate = f", rate {self.rate:.2g}" if self.rate else ""
+        return f"pool of {self.features}, {self.cuts} cuts{rate}"
+
+
+PLAIN = Recipe(alpha=0.0)
+
+
 class Point(NamedTuple):
     """A forest on the path."""
 
-    alpha: float
+    recipe: Recipe
     trees: int
     cost: float
     """Mean cost of the validation rows."""
     error: float
     """Share of the validation rows that are labelled wrongly."""
+    threshold: float = math.inf
+    """The mean belief at which a label is taken; infinite: when it is certain."""
+
+    @property
+    def alpha(self) -> float:
+        """The paper's threshold, NaN for growth by saving."""
+        return self.recipe.alpha if self.recipe.alpha >= 0 else math.nan
+
+    def __str__(self) -> str:
+        exit_at = "" if self.threshold == math.inf else f", exit at {self.threshold:.3g}"
+        return f"{self.recipe}, {self.trees} trees{exit_at}"
 
 
 class Offer(NamedTuple):
-    """The trees of one alpha, and every forest of the first of them that was measured."""
+    """The trees of one recipe, and every forest of the first of them that was measured."""
 
-    alpha: float
+    recipe: Recipe
     trees: list[Tree]
     """As many as fit the budget."""
     points: list[Point]
@@ -44,7 +78,7 @@ def within_budget(
     meter: Callable[[Tree], tuple[float, float] | None],
     budget: float,
     most: int,
-    alpha: float = 0.0,
+    recipe: Recipe = PLAIN,
     patience: int = 1,
 ) -> Offer:
     """BUDGETRF: trees until the first that takes the mean cost past the budget, which is dropped.
@@ -54,12 +88,12 @@ def within_budget(
     single tree), hence ``patience``; the cost of scores never does.
     """
     grown: list[Tree] = []
-    offer = Offer(alpha, grown, [], patience)
+    offer = Offer(recipe, grown, [], patience)
     for tree in islice(trees, most):
         grown.append(tree)
         measured = meter(tree)
         if measured is not None:
-            offer.points.append(Point(alpha, len(grown), *measured))
+            offer.points.append(Point(recipe, len(grown), *measured))
             if all(p.cost > budget for p in offer.points[-patience:]) and len(offer.points) >= patience:
                 break
     fitting = within(offer, budget)
@@ -94,14 +128,14 @@ def best_at(offers: Sequence[Offer], budget: float) -> Point | None:
     fitting = [within(offer, budget) for offer in offers]
     if len(fitting) == 1:
         return fitting[0][-1] if fitting[0] else None
-    return min(chain(*fitting), key=lambda p: (p.error, p.cost, p.alpha), default=None)
+    return min(chain(*fitting), key=lambda p: (p.error, p.cost, p.recipe), default=None)
 
 
 def path_of(offers: Sequence[Offer], budget: float) -> list[Point]:
     """The lower envelope up to a budget: forests that err less than any that is cheaper."""
     path: list[Point] = []
     points = chain(*(within(offer, budget) for offer in offers))
-    for point in sorted(points, key=lambda p: (p.cost, p.error, p.alpha)):
+    for point in sorted(points, key=lambda p: (p.cost, p.error, p.recipe)):
         if not path or point.error < path[-1].error:
             path.append(point)
     return path
@@ -109,11 +143,63 @@ def path_of(offers: Sequence[Offer], budget: float) -> list[Point]:
 
 def without_idle_trees(offers: Sequence[Offer], budget: float) -> list[Offer]:
     """The offers without the trees that are best at no budget up to this one."""
-    used = dict.fromkeys((offer.alpha for offer in offers), 0)
-    for best in (best_at(offers, cost) for cost in _costs(offers, budget)):
-        if best:
-            used[best.alpha] = max(used[best.alpha], best.trees)
-    return [offer._replace(trees=offer.trees[: used[offer.alpha]]) for offer in offers]
+    best = [best_at(offers, cost) for cost in _costs(offers, budget)]
+    return only_used(offers, [point for point in best if point])
+
+
+def only_used(offers: Sequence[Offer], points: Iterable[Point]) -> list[Offer]:
+    """The offers without the trees that no point needs."""
+    used = {offer.recipe: 0 for offer in offers}
+    for point in points:
+        used[point.recipe] = max(used[point.recipe], point.trees)
+    return [offer._replace(trees=offer.trees[: used[offer.recipe]]) for offer in offers]
+
+
+def surest(offers: Sequence[Offer]) -> Point:
+    """The forest of least error that never exits before it is certain."""
+    certain = [p for offer in offers for p in offer.points if p.threshold == math.inf]
+    return min(certain, key=lambda p: (p.error, p.cost, p.recipe, p.trees))
+
+
+STEP = 1.12
+"""Neighbouring budgets of the careful path."""
+
+
+def careful_path(offers: Sequence[Offer], budget: float, n_rows: int) -> list[Point]:
+    """For a ladder of budgets the dearest forest that errs no more than the best, but for noise.
+
+    Of hundreds of forests measured on few rows the luckiest seems best, often a cheap one that errs more on
+    other rows. Within a third of a standard error the one that asks for more is the better bet, and one
+    whose trees are in use already, if it asks for about as much.
+    """
+    path: list[Point] = []
+    points = sorted(
+        (p for offer in offers for p in offer.points if p.cost <= budget),
+        key=lambda p: (p.cost, p.error, p.recipe, p.trees),
+    )
+    for limit in _ladder(points):
+        fitting = [p for p in points if p.cost <= limit]
+        best = min(p.error for p in fitting)
+        near = [p for p in fitting if p.error <= best + math.sqrt(best * (1 - best) / n_rows) / 3]
+        used = {p.recipe for p in path}
+        again = [p for p in near if p.recipe in used and p.cost * STEP >= near[-1].cost]
+        chosen = (again or near)[-1]
+        if not path or chosen.cost > path[-1].cost:
+            path.append(chosen)
+    return path
+
+
+def _ladder(points: Sequence[Point]) -> Iterator[float]:
+    """Budgets from the cheapest point to the dearest."""
+    costs = [p.cost for p in points if p.cost > 0]
+    if len(costs) < len(points):
+        yield 0.0
+    if costs:
+        limit = costs[0]
+        while limit < costs[-1]:
+            yield limit
+            limit *= STEP
+        yield costs[-1]
 
 
 def _costs(offers: Sequence[Offer], budget: float) -> list[float]:

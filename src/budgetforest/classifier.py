@@ -6,6 +6,7 @@ Input is checked here, at the door; the steps themselves are the functions of th
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 import warnings
 from collections.abc import Iterator
@@ -30,7 +31,15 @@ from budgetforest import impurity as impurities
 from budgetforest import settings as check
 from budgetforest.arrays import Anything, Flags, Floats, Ids, Matrix
 from budgetforest.binning import hash_rows
-from budgetforest.budget import Point, best_at, path_of, without_idle_trees
+from budgetforest.budget import (
+    Point,
+    best_at,
+    careful_path,
+    only_used,
+    path_of,
+    surest,
+    without_idle_trees,
+)
 from budgetforest.certificate import Certificate, certify
 from budgetforest.charge import charge, labels, scores
 from budgetforest.costs import read_costs
@@ -38,6 +47,7 @@ from budgetforest.errors import BudgetTooSmall, InvalidData, InvalidParameter, U
 from budgetforest.forest import Answer, Voting, join, tree_of
 from budgetforest.forest import importances as importances_of
 from budgetforest.frame import to_dataframe
+from budgetforest.frontier import context_for, grow_frontier
 from budgetforest.ledger import Ledger
 from budgetforest.live import LiveAcquisition
 from budgetforest.progress import progress
@@ -45,6 +55,9 @@ from budgetforest.split import Splitter
 from budgetforest.table import as_frame, learn_schema, to_matrix
 from budgetforest.train import MOST_WEIGHT, Rows, Settings, context_of, grow_offers, hold_out, in_units
 from budgetforest.tree import Tree
+
+PAPER_ONLY = ("alpha", "impurity", "splitter", "criterion", "bootstrap", "voting")
+"""Parameters of the paper's method alone."""
 
 
 class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -60,6 +73,14 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
     groups : None, list or dict
         Features bought together, by column order or by name. Later members of a group cost their
         ``discount_cost``, or nothing if the price list has none (a sensor).
+    method : "auto" or "paper"
+        "auto": forests that reuse what is paid, on pools of features, with probable exit; at every
+        budget the one that errs least on validation rows. "paper": Algorithm 1, with the parameters
+        ``alpha`` to ``voting``, which "auto" does not use.
+    max_disagreement : float or None
+        Of "auto": how often a label may differ from the full forest's, with ``confidence``. None: as
+        often as is best at the budget. 0: never.
+    confidence : float
     alpha : "auto", float or list
         Threshold of the impurity: larger gives shallower, cheaper trees. Chosen on validation rows
         at equal budget; "auto" tries the paper's ten values and larger ones.
@@ -91,7 +112,7 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
 
     Attributes
     ----------
-    path_ : list of (alpha, trees, cost, error), the lower envelope over all smaller budgets
+    path_ : list of (recipe, trees, cost, error, threshold): a forest for every smaller budget
     alpha_, forest_, costs_, classes_, n_features_in_, feature_names_in_, n_trees_
 
     Examples
@@ -109,6 +130,9 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
         *,
         costs: Anything = None,
         groups: Anything = None,
+        method: str = "auto",
+        max_disagreement: float | None = None,
+        confidence: float = 0.95,
         alpha: Anything = "auto",
         impurity: Anything = "pairs",
         splitter: str = "binned",
@@ -128,6 +152,9 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
         self.budget = budget
         self.costs = costs
         self.groups = groups
+        self.method = method
+        self.max_disagreement = max_disagreement
+        self.confidence = confidence
         self.alpha = alpha
         self.impurity = impurity
         self.splitter = splitter
@@ -162,11 +189,14 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
         settings = self._settings(unit)
         if validation is not None:
             validation = self._validation_rows(validation)
-        elif settings.alphas is None or len(settings.alphas) > 1 or settings.budget < math.inf:
+        elif settings.auto or settings.chooses or settings.budget < math.inf:
             rows, validation = self._hold_out(rows, settings.seed)
         self._warn_of_constants(rows)
         with self._threads() as (pool, n_jobs), progress(self.verbose, settings.max_trees) as tell:
-            offers = list(grow_offers(rows, validation, settings, pool, n_jobs, tell))
+            if settings.auto:
+                offers = list(grow_frontier(rows, validation, settings, pool, tell))
+            else:
+                offers = list(grow_offers(rows, validation, settings, pool, n_jobs, tell))
         self._settings_ = settings
         self.costs_ = settings.costs
         self._context = context_of(rows, settings)
@@ -174,8 +204,13 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
         if validation is not None:
             missed = validation.label != self._context.prior.argmax()
             self._prior_error = math.fsum(validation.weight[missed]) / math.fsum(validation.weight)
-        self._offers = without_idle_trees(offers, settings.budget)
-        self.path_ = path_of(offers, settings.budget)
+        if settings.auto:
+            self.path_ = careful_path(offers, settings.budget, len(validation.label))
+            self._surest = surest(offers)
+            self._offers = only_used(offers, [*self.path_, self._surest])
+        else:
+            self.path_ = path_of(offers, settings.budget)
+            self._offers = without_idle_trees(offers, settings.budget)
         self._take(settings.budget)
         return self
 
@@ -194,14 +229,28 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
             )
         other = copy.copy(self)
         other.budget = budget
-        other.path_ = path_of(self._offers, check.positive_budget(budget))
-        other._take(check.positive_budget(budget))
+        budget = check.positive_budget(budget)
+        if self._settings_.auto:
+            other.path_ = [point for point in self.path_ if point.cost <= budget]
+        else:
+            other.path_ = path_of(self._offers, budget)
+        other._take(budget)
         return other
+
+    def _best(self, budget: float) -> Point | None:
+        """The forest to take: without a budget one that never exits before it is certain."""
+        if not self._settings_.auto:
+            return best_at(self._offers, budget)
+        if budget == math.inf:
+            return self._surest
+        useful = self.path_ and self.path_[-1].cost > 0
+        return self.path_[-1] if useful else None
 
     def _take(self, budget: float) -> None:
         """Put the best forest within a budget to use."""
-        best = best_at(self._offers, budget)
+        best = self._best(budget)
         trees = []
+        context = self._context
         if best is None and not self._offers:
             warnings.warn(
                 "no feature lowers the impurity, so no tree splits: the forest predicts the most common "
@@ -210,7 +259,8 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
                 stacklevel=3,
             )
         elif best is None:
-            cheapest = min(point.cost for offer in self._offers for point in offer.points)
+            costs = [point.cost for offer in self._offers for point in offer.points]
+            cheapest = min(cost for cost in costs if cost > 0 or not self._settings_.auto)
             warnings.warn(
                 f"no useful tree fits budget {budget:g}: the cheapest costs {cheapest:g} on average. "
                 "The forest predicts the most common class at no cost; raise the budget",
@@ -218,10 +268,11 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
                 stacklevel=3,
             )
         else:
-            trees = next(o.trees for o in self._offers if o.alpha == best.alpha)[: best.trees]
+            trees = next(o.trees for o in self._offers if o.recipe == best.recipe)[: best.trees]
             self._warn_of_idle_trees(best, trees)
+            context = context_for(best, context)
         self.alpha_ = best.alpha if best else math.nan
-        self.forest_ = join(trees, self._context)
+        self.forest_ = join(trees, context)
         self.n_trees_ = len(trees)
 
     def _warn_of_idle_trees(self, best: Point, trees: list[Tree]) -> None:
@@ -231,7 +282,7 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
         elif best.cost > 0 and best.error >= self._prior_error:
             hint = (
                 f"the forest errs {best.error:.3f} on validation rows, no less than the most common class; "
-                "raise the budget, or try criterion='expected' with impurity='entropy' if prices are skewed"
+                "raise the budget, or take method='auto' if prices are skewed"
             )
         else:
             return
@@ -311,7 +362,23 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
             classes=tuple(self.classes_.tolist()),
             unit=unit,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            auto=self._is_auto(),
+            disagreement=check.disagreement(self.max_disagreement),
+            confidence=check.share("confidence", self.confidence),
         )
+
+    def _is_auto(self) -> bool:
+        """Whether the method is "auto"; parameters that it does not use are pointed out."""
+        auto = check.is_auto(self.method)
+        own = inspect.signature(BudgetForestClassifier).parameters
+        idle = [name for name in PAPER_ONLY if auto and getattr(self, name) != own[name].default]
+        if idle:
+            warnings.warn(
+                f"{', '.join(idle)}: without effect on method='auto'; take method='paper'",
+                UnusualData,
+                stacklevel=4,
+            )
+        return auto
 
     def _validation_rows(self, validation: Anything) -> Rows:
         try:

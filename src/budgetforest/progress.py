@@ -7,22 +7,22 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress(verbose: int, max_trees: int) -> Iterator[Callable[[float, int], None]]:
-    """Yields ``tell(alpha, trees)``, to be called after every tree; one bar per alpha, on stderr."""
+def progress(verbose: int, max_trees: int) -> Iterator[Callable[[str, int], None]]:
+    """Yields ``tell(what, trees)``, to be called after every tree; one bar per forest, on stderr."""
     if verbose <= 0:
-        yield lambda alpha, trees: None
+        yield lambda what, trees: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("alpha {task.description:>5}"), BarColumn(), MofNCompleteColumn())
+    columns = (TextColumn("{task.description:<30}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as bars:
-        tasks: dict[float, int] = {}
+        tasks: dict[str, int] = {}
 
-        def tell(alpha: float, trees: int) -> None:
-            if alpha not in tasks:
-                tasks[alpha] = bars.add_task(f"{alpha:g}", total=max_trees)
-            bars.update(tasks[alpha], completed=trees)  # type: ignore[arg-type]
+        def tell(what: str, trees: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=max_trees)
+            bars.update(tasks[what], completed=trees)  # type: ignore[arg-type]
 
         yield tell
 

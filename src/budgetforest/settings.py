@@ -54,6 +54,22 @@ def one_of(name: str, value: Anything, choices: type[Choice]) -> Choice:
     return names[value]
 
 
+def is_auto(method: Anything) -> bool:
+    """Whether the best method is looked for, instead of the paper's."""
+    if method not in ("auto", "paper"):
+        raise InvalidParameter(f"method={method!r} is unknown; take 'auto' or 'paper'")
+    return bool(method == "auto")
+
+
+def disagreement(value: Anything) -> float | None:
+    """How often labels may differ from the full forest's; None for no rule."""
+    if value is None:
+        return None
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < 1:
+        raise InvalidParameter(f"max_disagreement is {value!r}; it must lie in [0, 1), or be None")
+    return float(value)
+
+
 def is_expected(criterion: Anything) -> bool:
     """Whether splits are judged by the mean of their children instead of the worst."""
     if criterion not in ("minimax", "expected"):

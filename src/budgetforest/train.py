@@ -14,7 +14,7 @@ import numpy as np
 
 from budgetforest.arrays import LEAF, Counts, Floats, Ids, Keys, Matrix
 from budgetforest.binning import to_columns
-from budgetforest.budget import Offer, growing_alphas, within_budget
+from budgetforest.budget import Offer, Recipe, growing_alphas, within_budget
 from budgetforest.charge import Meter
 from budgetforest.costs import Costs
 from budgetforest.draws import in_order
@@ -73,11 +73,22 @@ class Settings(NamedTuple):
     unit: float
     """Weight of one count."""
     seed: int
+    auto: bool
+    """Whether the best method is looked for, instead of the paper's."""
+    disagreement: float | None
+    """How often probable exit may differ from certain exit; None: as is best at the budget."""
+    confidence: float
+    """How sure that must be."""
 
     @property
     def n_classes(self) -> int:
         """How many classes there are."""
         return len(self.classes)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether there are several alphas to choose from."""
+        return self.alphas is None or len(self.alphas) > 1
 
 
 def in_units(weight: Floats) -> tuple[Counts, float]:
@@ -123,7 +134,7 @@ def grow_offers(
     settings: Settings,
     pool: Executor,
     ahead: int,
-    tell: Callable[[float, int], None] = lambda alpha, trees: None,
+    tell: Callable[[str, int], None] = lambda what, trees: None,
 ) -> Iterator[Offer]:
     """A forest within the budget for every alpha, dearest first. ``tell`` hears of every tree."""
     sample = sample_of(train, settings, pool)
@@ -139,7 +150,7 @@ def grow_offers(
                 meter,
                 settings.budget,
                 settings.max_trees,
-                alpha,
+                Recipe(alpha),
                 patience=1 if settings.answer == Answer.PROBA else LABEL_PATIENCE,
             )
         trees.close()
@@ -193,7 +204,7 @@ def _meter(
     settings: Settings,
     alpha: float,
     pool: Executor,
-    tell: Callable[[float, int], None],
+    tell: Callable[[str, int], None],
 ) -> Callable[[Tree], tuple[float, float] | None]:
     """Cost and error of a growing forest; without validation rows nobody knows."""
     trees = 0
@@ -213,7 +224,7 @@ def _meter(
     def add(tree: Tree) -> tuple[float, float] | None:
         nonlocal trees
         trees += 1
-        tell(alpha, trees)
+        tell(f"alpha {alpha:g}", trees)
         return meter.add(tree) if meter else (np.nan, np.nan)
 
     return add

@@ -1,0 +1,209 @@
+"""``method="auto"``: forests that err least at every budget, whoever's idea they are.
+
+*Pools* of features, each a part of the one before, are found by backward elimination: the features that
+save least per price leave first. On every pool forests grow by saving (``saving``): with the best cuts, with
+random ones, and with a rate that makes rows reuse what they have. Rows leave each of them by probable exit at
+a ladder of thresholds. All are measured on validation rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betaincinv
+
+from budgetforest.arrays import LEAF, Flags, Floats, Ids
+from budgetforest.budget import Offer, Point, Recipe
+from budgetforest.charge import charge, ladder
+from budgetforest.forest import Answer, Context, Voting, join
+from budgetforest.grow import Sample
+from budgetforest.saving import Growth, Owned, grow_one, grow_saving
+from budgetforest.train import Rows, Settings, context_of, sample_of
+from budgetforest.tree import Tree, family
+
+
+class Allowed(NamedTuple):
+    """How often labels may differ from those of certain exit."""
+
+    disagreement: float
+    confidence: float
+    forests: int
+    """How many forests are tested."""
+
+
+KEPT = 0.7
+"""Share of a pool's features that stays in the next."""
+MOST_TREES = 60
+"""Trees of a forest; more gain little here."""
+THRESHOLDS = 32
+"""Exits tried of every forest."""
+
+
+def grow_frontier(
+    train: Rows,
+    validation: Rows,
+    settings: Settings,
+    pool: Executor,
+    tell: Callable[[str, int], None] = lambda what, trees: None,
+) -> Iterator[Offer]:
+    """Every forest on offer, with all its exits measured."""
+    sample = sample_of(train, settings, pool)
+    context = context_of(train, settings)._replace(voting=Voting.SOFT)
+    trees = min(settings.max_trees, MOST_TREES)
+    features = np.ones(len(settings.costs.cost), bool)
+    allowed = None
+    if settings.disagreement is not None:
+        allowed = Allowed(settings.disagreement, settings.confidence, 6 * n_pools(len(features)))
+    while features.any():
+        found = dict(grow_pool(sample, features, settings, trees, pool, tell))
+        for recipe, forest in found.items():
+            yield Offer(
+                recipe,
+                forest,
+                measure(forest, recipe, context, validation, settings.answer, allowed, pool),
+                1,
+            )
+        plain = next(iter(found.values()))
+        features = smaller_pool(features, savings(plain, len(features)), settings.costs.cost)
+
+
+def grow_pool(
+    sample: Sample,
+    features: Flags,
+    settings: Settings,
+    n_trees: int,
+    pool: Executor,
+    tell: Callable[[str, int], None],
+) -> Iterator[tuple[Recipe, list[Tree]]]:
+    """Three forests that use only these features."""
+    size = int(features.sum())
+    costs, seed = settings.costs, settings.seed
+    tries = min(1.0, 2 / math.sqrt(size))
+    rate = rate_for(features, settings, sample)
+    plain = Growth(features, 0.0, tries, False, 1, settings.n_classes)
+    careful = pool.submit(
+        lambda: list(
+            islice(grow_saving(sample, plain._replace(rate=rate), costs, seed, True), n_trees if rate else 0)
+        )
+    )
+    nothing = Owned(np.zeros((0, 0), np.uint8), np.zeros((0, 0), np.uint8))
+    kinds = (("best", plain, True), ("random", plain._replace(random_cuts=True), False))
+    for cuts, growth, bootstrap in kinds:
+        futures = [
+            pool.submit(grow_one, sample, growth, costs, nothing, seed, number, bootstrap)
+            for number in range(n_trees)
+        ]
+        recipe = Recipe(features=size, cuts=cuts)
+        grown = []
+        for future in futures:
+            grown.append(future.result())
+            tell(str(recipe), len(grown))
+        yield recipe, grown
+    if rate:
+        yield Recipe(features=size, rate=rate), careful.result()
+
+
+def rate_for(features: Flags, settings: Settings, sample: Sample) -> float:
+    """What a unit of cost is worth: at half the pool's price, all the entropy there is."""
+    share = np.bincount(sample.label, sample.weight, settings.n_classes) / sample.weight.sum()
+    nats = -float((share * np.log(np.where(share > 0, share, 1.0))).sum())
+    price = float(settings.costs.least[features].sum())
+    return nats / (2 * price) if price and features.sum() > 1 else 0.0
+
+
+def savings(trees: list[Tree], n_features: int) -> Floats:
+    """(m) the drop of entropy by each feature in all trees, weighted by rows."""
+    total = np.zeros(n_features)
+    for tree in trees:
+        parent = family(tree, np.zeros(1, np.int32)).parent
+        drop = tree.impurity * tree.counts.sum(axis=1)
+        np.subtract.at(drop, parent[1:], drop[1:].copy())
+        inner = tree.feature != LEAF
+        total += np.bincount(tree.feature[inner], drop[inner], n_features)
+    return total
+
+
+def n_pools(size: int) -> int:
+    """How many pools there are, from so many features down to one."""
+    return 1 + n_pools(smaller(size)) if size > 1 else 1
+
+
+def smaller(size: int) -> int:
+    """How many features of a pool stay in the next."""
+    return min(int(KEPT * size), size - 1)
+
+
+def smaller_pool(features: Flags, saved: Floats, cost: Floats) -> Flags:
+    """The pool without the features that save least per price; free ones stay to the end."""
+    worth = saved / np.sqrt(np.where(cost > 0, cost, 1.0))
+    members = np.flatnonzero(features)
+    kept = np.zeros(len(features), bool)
+    kept[members[np.lexsort((members, -worth[members], cost[members] > 0))[: smaller(len(members))]]] = True
+    return kept
+
+
+def context_for(point: Point, context: Context) -> Context:
+    """What the forest of a point needs to know: growth by saving votes softly, and may exit."""
+    voting = Voting.SOFT if point.recipe.alpha < 0 else context.voting
+    return context._replace(voting=voting, threshold=point.threshold)
+
+
+def measure(
+    trees: list[Tree],
+    recipe: Recipe,
+    context: Context,
+    validation: Rows,
+    answer: Answer,
+    allowed: Allowed | None,
+    pool: Executor,
+) -> list[Point]:
+    """Mean cost and error on validation rows at every exit of the forest, and of a quarter of it."""
+    weight = validation.weight
+    share = (weight / weight.sum()).tolist()
+    points = []
+    for n in dict.fromkeys((max(1, len(trees) // 4), len(trees))):
+        forest = join(trees[:n], context)
+        ends = thresholds(len(context.classes)) if answer == Answer.LABEL else [math.inf]
+        exits = ladder(forest, validation.X, ends, pool)
+        if answer == Answer.PROBA:
+            exits.spent[:, 0] = charge(forest, validation.X, answer, pool).spent
+        first = first_allowed(exits.labels, allowed)
+        for at in range(first, len(ends)):
+            # exact sums, whatever the order of the rows
+            cost = math.fsum(s * paid for s, paid in zip(share, exits.spent[:, at].tolist(), strict=True))
+            error = int(weight[exits.labels[:, at] != validation.label].sum()) / int(weight.sum())
+            points.append(Point(recipe, n, cost, error, ends[at]))
+    return points
+
+
+def first_allowed(labels: Ids, allowed: Allowed | None) -> int:
+    """The first of ascending thresholds from which on labels differ seldom enough from certain exit's.
+
+    From certainty downwards, each threshold is tested in turn until one fails: such a sequence keeps the
+    error rate of a single test (Learn then Test). Since several forests are tested, each has a share of it.
+    """
+    n, ends = labels.shape
+    if allowed is None:
+        return 0
+    risk = (1 - allowed.confidence) / allowed.forests
+    for at in range(ends - 2, -1, -1):
+        differ = int((labels[:, at] != labels[:, -1]).sum())
+        if most_likely_share(differ, n, risk) > allowed.disagreement:
+            return at + 1
+    return 0
+
+
+def most_likely_share(found: int, n: int, risk: float) -> float:
+    """The upper bound of Clopper and Pearson on a share of which ``found`` of ``n`` were seen."""
+    return 1.0 if found == n else float(betaincinv(found + 1, n - found, 1 - risk))
+
+
+def thresholds(n_classes: int) -> list[float]:
+    """Beliefs at which rows may exit, from almost any to certainty."""
+    even = 1 / n_classes
+    return [even + (1 - even) * i / THRESHOLDS for i in range(THRESHOLDS)] + [math.inf]
