@@ -46,7 +46,7 @@ def measure(data: Data, alpha: float) -> list[dict[str, object]]:
         order = np.arange(len(y))  # published parts: training rows come first
     train, test = order[:n_train], order[-n_test:]
     model = BudgetForestClassifier(
-        alpha=alpha, max_trees=max(TREES), costs=data.costs, random_state=0, n_jobs=-1
+        method="paper", alpha=alpha, max_trees=max(TREES), costs=data.costs, random_state=0, n_jobs=-1
     )
     if data.costs is not None:
         model.set_params(impurity="entropy", criterion="expected")

@@ -26,7 +26,7 @@ REPEATS = 7
 SMALL_FIT = (
     "import time; start = time.perf_counter(); from budgetforest import BudgetForestClassifier; "
     "from sklearn.datasets import load_wine; X, y = load_wine(return_X_y=True); "
-    "imported = time.perf_counter(); BudgetForestClassifier(alpha=0, max_trees=2).fit(X, y); "
+    "imported = time.perf_counter(); BudgetForestClassifier(method='paper', alpha=0, max_trees=2).fit(X, y); "
     "print(imported - start, time.perf_counter() - imported)"
 )
 
@@ -83,7 +83,9 @@ def prediction(console: Console) -> dict[str, float]:
     rng = np.random.default_rng(0)
     X = rng.random((100_000, 50), dtype=np.float32)
     y = (X[:, :5].sum(axis=1) + rng.normal(0, 0.3, len(X)) > 2.5).astype(int)
-    ours = BudgetForestClassifier(alpha=0, max_trees=40, random_state=0, n_jobs=-1).fit(X[:2000], y[:2000])
+    ours = BudgetForestClassifier(method="paper", alpha=0, max_trees=40, random_state=0, n_jobs=-1).fit(
+        X[:2000], y[:2000]
+    )
     theirs = RandomForestClassifier(40, random_state=0, n_jobs=-1).fit(X[:2000], y[:2000])
     sides = {
         "scikit-learn predict": lambda: theirs.predict(X),
@@ -103,7 +105,7 @@ def prediction(console: Console) -> dict[str, float]:
 
 
 def _tree(X, y, *, bootstrap=False):
-    model = BudgetForestClassifier(alpha=0, max_trees=1, bootstrap=bootstrap, random_state=0)
+    model = BudgetForestClassifier(method="paper", alpha=0, max_trees=1, bootstrap=bootstrap, random_state=0)
     return model.fit(X, y)
 
 

@@ -36,7 +36,7 @@ PRICES = st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, 5.0]), min_size=5, max_si
 
 def fitted(X, y, **parameters):
     settings = {"alpha": 0, "max_trees": 5, "random_state": 0} | parameters
-    return BudgetForestClassifier(**settings).fit(X, y)
+    return BudgetForestClassifier(**{"method": "paper"} | settings).fit(X, y)
 
 
 def panel(prices, m):
@@ -166,7 +166,9 @@ def model():
     X = rng.random((200, 5))
     y = (X[:, 0] + X[:, 1] > 1).astype(int) + (X[:, 2] > 0.8)
     parameters = {"alpha": 0, "impurity": "entropy", "criterion": "expected", "max_trees": 15}
-    model = BudgetForestClassifier(random_state=0, costs=[1.0, 2.0, 3.0, 4.0, 5.0], **parameters)
+    model = BudgetForestClassifier(
+        method="paper", random_state=0, costs=[1.0, 2.0, 3.0, 4.0, 5.0], **parameters
+    )
     return model.fit(X, y)
 
 
@@ -375,7 +377,7 @@ def test_bulk_shows_its_progress(model, capsys):
 def test_bulk_of_no_rows_and_forest_of_no_trees(model):
     assert len(model.predict_from(lambda f, rows: [], []).labels) == 0
     X, y = np.zeros((10, 2)), [0] * 6 + [1] * 4
-    empty = BudgetForestClassifier(random_state=0).fit(X, y, validation=(X, y))
+    empty = BudgetForestClassifier(method="paper", random_state=0).fit(X, y, validation=(X, y))
     assert empty.predict_from(lambda f, rows: [], [1, 2]).labels.tolist() == [0, 0]
     decision = empty.predict_one(lambda f: 1)
     assert (decision.label, decision.spent, decision.bounds) == (0, 0, (0.6, 0.6))

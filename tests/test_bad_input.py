@@ -26,7 +26,9 @@ SAME = np.zeros_like(X)
 
 
 def fit(X=X, y=Y, *, validation=None, sample_weight=None, **parameters):
-    model = BudgetForestClassifier(**{"alpha": 0, "max_trees": 4, "random_state": 0, **parameters})
+    model = BudgetForestClassifier(
+        **{"method": "paper", "alpha": 0, "max_trees": 4, "random_state": 0, **parameters}
+    )
     return model.fit(X, y, validation=validation, sample_weight=sample_weight)
 
 
@@ -281,7 +283,7 @@ def test_huge_weights_do_not_overflow():
     program = (
         "import numpy as np, budgetforest as b\n"
         "X = np.arange(40.0).reshape(20, 2); y = np.arange(20) % 2\n"
-        "model = b.BudgetForestClassifier(alpha=0, max_trees=1, bootstrap=False)\n"
+        "model = b.BudgetForestClassifier(method='paper', alpha=0, max_trees=1, bootstrap=False)\n"
         "try: print(model.fit(X, y, sample_weight=np.full(20, 3e9)).score(X, y))\n"
         "except b.InvalidData as error: print(error)\n"
     )

@@ -231,7 +231,9 @@ def rows():
 
 
 def forest(rows, **parameters):
-    return BudgetForestClassifier(alpha=0, max_trees=4, random_state=0, **parameters).fit(*rows)
+    return BudgetForestClassifier(method="paper", alpha=0, max_trees=4, random_state=0, **parameters).fit(
+        *rows
+    )
 
 
 def test_feature_is_charged_once(rows):

@@ -18,9 +18,11 @@ def test_covertype_uses_as_few_features_as_the_paper_says(data_folder):
     X, y = read(data_folder, "covtype")
     order = np.random.default_rng(0).permutation(len(y))
     train, test = order[:36_603], order[52_291 : 52_291 + 58_101]
-    model = BudgetForestClassifier(alpha=0, splitter="exact", max_trees=10, random_state=0, n_jobs=-1)
+    model = BudgetForestClassifier(
+        method="paper", alpha=0, splitter="exact", max_trees=10, random_state=0, n_jobs=-1
+    )
     model.fit(X[train], y[train])
-    one = BudgetForestClassifier(alpha=0, splitter="exact", max_trees=1, random_state=0)
+    one = BudgetForestClassifier(method="paper", alpha=0, splitter="exact", max_trees=1, random_state=0)
     one.fit(X[train], y[train])
     assert 0.11 <= one.acquisition_cost(X[test], answer="proba").mean() / 54 <= 0.12
     assert 0.21 <= model.acquisition_cost(X[test], answer="proba").mean() / 54 <= 0.24
@@ -37,7 +39,7 @@ def test_miniboone_agrees_with_the_authors_program(data_folder, alpha, error, er
     errors, costs = [], []
     for seed in range(5):
         model = BudgetForestClassifier(
-            alpha=alpha, splitter="exact", max_trees=10, random_state=seed, n_jobs=-1
+            method="paper", alpha=alpha, splitter="exact", max_trees=10, random_state=seed, n_jobs=-1
         )
         model.fit(X[:2000], y[:2000])
         errors.append(1 - model.score(X[3000:], y[3000:]))
@@ -63,7 +65,9 @@ def test_certain_exit_changes_no_label_and_no_row_pays_more(data_folder, name, r
     names = pd.read_parquet(data_folder / f"{name}.parquet").columns.drop("target")
     X = pd.DataFrame(X, columns=names)[: 2 * rows]
     costs = prices if prices.exists() else None
-    model = BudgetForestClassifier(alpha=0, max_trees=20, costs=costs, random_state=0, n_jobs=-1)
+    model = BudgetForestClassifier(
+        method="paper", alpha=0, max_trees=20, costs=costs, random_state=0, n_jobs=-1
+    )
     model.fit(X[:rows], y[:rows])
     test = X[rows:]
     bulk = model.predict_from(lambda feature, who: test[feature].loc[who], test.index)

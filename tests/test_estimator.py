@@ -20,7 +20,9 @@ X, Y = make_classification(
 
 
 def forest(**parameters):
-    return BudgetForestClassifier(**{"alpha": 0, "max_trees": 6, "random_state": 0, **parameters})
+    return BudgetForestClassifier(
+        **{"method": "paper", "alpha": 0, "max_trees": 6, "random_state": 0, **parameters}
+    )
 
 
 def same(one, other):
@@ -46,7 +48,15 @@ def leaves(model, row):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.filterwarnings("ignore::budgetforest.errors.BudgetForestWarning")
-@pytest.mark.parametrize("parameters", [{}, {"budget": 3}, {"splitter": "exact", "alpha": 0}])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"budget": 3, "max_disagreement": 0},
+        {"method": "paper"},
+        {"method": "paper", "splitter": "exact", "alpha": 0},
+    ],
+)
 def test_every_check_of_scikit_learn_passes(parameters):
     results = check_estimator(BudgetForestClassifier(max_trees=10, **parameters), on_fail=None)
     others = {r["check_name"] for r in results if r["status"] != "passed"}

@@ -29,7 +29,7 @@ SPLITTERS = st.sampled_from(["binned", "exact", "random"])
 def forest(X, y, **parameters):
     settings = {"alpha": [0, 1], "max_trees": 4, "random_state": 0, "validation": (X, y)} | parameters
     validation = settings.pop("validation")
-    return BudgetForestClassifier(**settings).fit(X, y, validation=validation)
+    return BudgetForestClassifier(**{"method": "paper"} | settings).fit(X, y, validation=validation)
 
 
 def same(a, b, scale=1.0):
@@ -159,8 +159,12 @@ def test_whole_weights_are_repeated_rows(data, seed):
     X, y = data
     times = np.random.default_rng(seed).integers(0, 4, len(y))
     assume(len(np.unique(y[times > 0])) > 1)
-    a = BudgetForestClassifier(max_trees=3, random_state=0, alpha=0).fit(X, y, sample_weight=times)
-    b = BudgetForestClassifier(max_trees=3, random_state=0, alpha=0).fit(X.repeat(times, 0), y.repeat(times))
+    a = BudgetForestClassifier(method="paper", max_trees=3, random_state=0, alpha=0).fit(
+        X, y, sample_weight=times
+    )
+    b = BudgetForestClassifier(method="paper", max_trees=3, random_state=0, alpha=0).fit(
+        X.repeat(times, 0), y.repeat(times)
+    )
     np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
 
 

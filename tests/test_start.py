@@ -18,7 +18,8 @@ from budgetforest.cli import main
 SMALL_FIT = (
     "from budgetforest import BudgetForestClassifier; from sklearn.datasets import load_wine; "
     "import time; X, y = load_wine(return_X_y=True); start = time.perf_counter(); "
-    "BudgetForestClassifier(alpha=0, max_trees=2).fit(X, y); print(time.perf_counter() - start)"
+    "BudgetForestClassifier(method='paper', alpha=0, max_trees=2).fit(X, y); "
+    "print(time.perf_counter() - start)"
 )
 
 
@@ -96,7 +97,7 @@ def test_a_live_decision_needs_no_compiler_and_takes_milliseconds(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.random((2000, 50))
     y = (X[:, :5].sum(axis=1) + rng.normal(0, 0.3, 2000) > 2.5).astype(int)
-    model = BudgetForestClassifier(alpha=0, max_trees=40, random_state=0).fit(X, y)
+    model = BudgetForestClassifier(method="paper", alpha=0, max_trees=40, random_state=0).fit(X, y)
     (tmp_path / "forest.pickle").write_bytes(pickle.dumps(model.forest_))
     code = (
         "import pickle, sys, time; from pathlib import Path; from budgetforest import step, acquire, Need\n"

@@ -27,7 +27,9 @@ def coloured():
 
 
 def forest(X, y, **parameters):
-    model = BudgetForestClassifier(**{"alpha": 0, "max_trees": 5, "random_state": 0, **parameters})
+    model = BudgetForestClassifier(
+        **{"method": "paper", "alpha": 0, "max_trees": 5, "random_state": 0, **parameters}
+    )
     return model.fit(X, y)
 
 

@@ -43,6 +43,7 @@ def forests(task: Task, alphas: tuple[float, ...] = (), **parameters) -> dict[fl
     grown = {}
     for alpha in alphas or (ALPHAS[:1] if ranking else ALPHAS[:: 3 if task.quick else 1]):
         model = BudgetForestClassifier(
+            method="paper",
             alpha=alpha,
             costs=task.costs,
             max_trees=8 if task.quick else 140 if ranking else 40,

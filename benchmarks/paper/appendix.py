@@ -66,7 +66,11 @@ def cost_error(X: np.ndarray, y: np.ndarray, **parameters) -> list[tuple[float, 
     """(max-cost, training error) of one tree of multiway splits, cut where a row would have to pay more."""
     nominal = list(range(X.shape[1]))
     model = BudgetForestClassifier(
-        max_trees=1, bootstrap=False, categorical_features=nominal, **{"alpha": 0} | parameters
+        method="paper",
+        max_trees=1,
+        bootstrap=False,
+        categorical_features=nominal,
+        **{"alpha": 0} | parameters,
     )
     model.fit(X, y)
     tree = tree_of(model.forest_, 0)

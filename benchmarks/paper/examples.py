@@ -51,7 +51,7 @@ def first_split(alpha: float, offset: int) -> dict:
     X, y = toy()
     impurity = ThresholdPairs(alpha, offset=bool(offset))
     model = BudgetForestClassifier(
-        alpha=alpha, impurity=impurity, max_trees=1, bootstrap=False, splitter="exact"
+        method="paper", alpha=alpha, impurity=impurity, max_trees=1, bootstrap=False, splitter="exact"
     )
     nodes = model.fit(X, y).forest_.nodes
     children = [int(nodes.left[0]), int(nodes.right[0])]

@@ -54,7 +54,12 @@ def compare_stumps(task: Task, runs: int) -> dict:
     for seed in range(runs):
         for splitter in SPLITTERS:
             model = BudgetForestClassifier(
-                alpha=0, max_trees=TREES, splitter=splitter, random_state=seed, n_jobs=task.n_jobs
+                method="paper",
+                alpha=0,
+                max_trees=TREES,
+                splitter=splitter,
+                random_state=seed,
+                n_jobs=task.n_jobs,
             )
             model.fit(task.train.X, task.train.y)
             used = charge(model.forest_, task.test.X, Answer.PROBA).acquired.mean()

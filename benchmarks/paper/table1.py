@@ -59,7 +59,12 @@ def compare(task: Task) -> tuple[list[float], list[float], tuple[float, float]]:
     tries = min(8, X.shape[1])
     plain = RandomForestClassifier(TREES, max_features=tries, random_state=task.seed, n_jobs=task.n_jobs)
     ours = BudgetForestClassifier(
-        alpha=0, max_trees=TREES, splitter="random", random_state=task.seed, n_jobs=task.n_jobs
+        method="paper",
+        alpha=0,
+        max_trees=TREES,
+        splitter="random",
+        random_state=task.seed,
+        n_jobs=task.n_jobs,
     )
     errors = tuple(float(1 - model.fit(X, y).score(*task.test[:2])) for model in (plain, ours))
     forests = from_sklearn(plain, task.costs), ours.forest_
