@@ -161,11 +161,13 @@ def surest(offers: Sequence[Offer]) -> Point:
     return min(certain, key=lambda p: (p.error, p.cost, p.recipe, p.trees))
 
 
-STEP = 1.12
+STEP = 1.06
 """Neighbouring budgets of the careful path."""
+RUNGS = 200
+"""How many there are: the cheapest is a hundred thousandth of the dearest."""
 
 
-def careful_path(offers: Sequence[Offer], budget: float, n_rows: int) -> list[Point]:
+def careful_path(offers: Sequence[Offer], n_rows: int) -> list[Point]:
     """For a ladder of budgets the dearest forest that errs no more than the best, but for noise.
 
     Of hundreds of forests measured on few rows the luckiest seems best, often a cheap one that errs more on
@@ -174,7 +176,7 @@ def careful_path(offers: Sequence[Offer], budget: float, n_rows: int) -> list[Po
     """
     path: list[Point] = []
     points = sorted(
-        (p for offer in offers for p in offer.points if p.cost <= budget),
+        (p for offer in offers for p in offer.points),
         key=lambda p: (p.cost, p.error, p.recipe, p.trees),
     )
     for limit in _ladder(points):
@@ -182,7 +184,7 @@ def careful_path(offers: Sequence[Offer], budget: float, n_rows: int) -> list[Po
         best = min(p.error for p in fitting)
         near = [p for p in fitting if p.error <= best + math.sqrt(best * (1 - best) / n_rows) / 3]
         used = {p.recipe for p in path}
-        again = [p for p in near if p.recipe in used and p.cost * STEP >= near[-1].cost]
+        again = [p for p in near if p.recipe in used and p.cost * STEP**2 >= near[-1].cost]
         chosen = (again or near)[-1]
         if not path or chosen.cost > path[-1].cost:
             path.append(chosen)
@@ -195,11 +197,8 @@ def _ladder(points: Sequence[Point]) -> Iterator[float]:
     if len(costs) < len(points):
         yield 0.0
     if costs:
-        limit = costs[0]
-        while limit < costs[-1]:
-            yield limit
-            limit *= STEP
-        yield costs[-1]
+        rungs = (costs[-1] / STEP**rung for rung in range(RUNGS, -1, -1))
+        yield from (limit for limit in rungs if limit >= costs[0])
 
 
 def _costs(offers: Sequence[Offer], budget: float) -> list[float]:

@@ -205,7 +205,8 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
             missed = validation.label != self._context.prior.argmax()
             self._prior_error = math.fsum(validation.weight[missed]) / math.fsum(validation.weight)
         if settings.auto:
-            self.path_ = careful_path(offers, settings.budget, len(validation.label))
+            path = careful_path(offers, len(validation.label))
+            self.path_ = [point for point in path if point.cost <= settings.budget]
             self._surest = surest(offers)
             self._offers = only_used(offers, [*self.path_, self._surest])
         else:

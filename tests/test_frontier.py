@@ -1,0 +1,328 @@
+"""The best forest at every budget: probable exit, its bound, and the path over all methods."""
+
+import asyncio
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.datasets import load_breast_cancer, make_classification
+
+from budgetforest import (
+    BudgetForestClassifier,
+    BudgetTooSmall,
+    InvalidParameter,
+    Need,
+    UnusualData,
+    acquire,
+    step,
+)
+from budgetforest.budget import STEP, Offer, Point, Recipe, careful_path
+from budgetforest.charge import charge, labels, ladder
+from budgetforest.forest import BELIEF, Answer
+from budgetforest.frontier import Allowed, first_allowed, most_likely_share, n_pools, smaller_pool, thresholds
+from budgetforest.tree import next_node
+from trees import labelled_rows
+
+pytestmark = pytest.mark.usefixtures("quiet")
+
+VOTING = st.sampled_from(["majority", "soft", "counts"])
+
+
+def fitted(X, y, **parameters):
+    common = {"method": "paper", "alpha": 0, "max_trees": 5, "random_state": 0}
+    return BudgetForestClassifier(**common | parameters).fit(X, y)
+
+
+def value_of(row, feature):
+    return float(row[int(feature[1:])])
+
+
+def told(decision):
+    return decision.label, decision.spent, decision.acquired, decision.certain, decision.belief
+
+
+# Probable exit ---------------------------------------------------------------------------------
+
+
+@settings(max_examples=15)
+@given(labelled_rows(missing=True, max_rows=15), VOTING, st.sampled_from([0.3, 0.5, 0.6, 0.75, 0.9, 1.0]))
+def test_all_drivers_agree_on_probable_exit(data, voting, threshold):
+    X, y = data
+    model = fitted(X, y, voting=voting, costs=[1.0, 2.0, 0.5, 3.0, 1.0][: X.shape[1]])
+    model.forest_ = forest = model.forest_._replace(threshold=threshold)
+    found, costs, acquired = model.predict(X), model.acquisition_cost(X), model.acquired_features(X)
+    bulk = model.predict_from(lambda feature, rows: [value_of(X[i], feature) for i in rows], range(len(X)))
+    np.testing.assert_array_equal(bulk.labels, found)
+    np.testing.assert_allclose(bulk.spent, costs)
+    np.testing.assert_array_equal(bulk.acquired, acquired)
+    for i, row in enumerate(X):
+
+        async def source(feature, row=row):
+            return value_of(row, feature)
+
+        decision = model.predict_one(lambda f, row=row: value_of(row, f))
+        assert decision.label == found[i]
+        assert decision.spent == pytest.approx(costs[i])
+        assert {f"x{j}" for j in np.flatnonzero(acquired[i])} == set(decision.acquired)
+        assert decision.certain == bulk.certain[i]
+        assert decision.certain or max(decision.belief) >= threshold - 1e-6
+        assert told(asyncio.run(model.predict_one_async(source))) == told(decision)
+        known, paid = {}, []
+        while isinstance(need := step(forest, known, paid), Need):
+            known[need.feature] = value_of(row, need.feature)
+            paid.append(need.feature)
+        assert told(need) == told(decision)
+
+
+@given(labelled_rows(missing=True), VOTING)
+def test_one_pass_gives_the_exits_of_every_threshold(data, voting):
+    X, y = data
+    model = fitted(X, y, voting=voting)
+    ends = thresholds(len(model.classes_))
+    exits = ladder(model.forest_, X, ends)
+    for at, threshold in enumerate(ends):
+        forest = model.forest_._replace(threshold=threshold)
+        np.testing.assert_array_equal(exits.labels[:, at], labels(forest, X))
+        np.testing.assert_array_equal(exits.spent[:, at], charge(forest, X, Answer.LABEL).spent)
+    assert (np.diff(exits.spent, axis=1) >= 0).all()
+
+
+@given(labelled_rows(missing=True), VOTING)
+def test_certain_exit_is_the_lossless_limit(data, voting):
+    X, y = data
+    model = fitted(X, y, voting=voting)
+    exits = ladder(model.forest_, X, [math.inf])
+    np.testing.assert_array_equal(exits.labels[:, 0], model.predict_proba(X).argmax(axis=1))
+
+
+def test_belief_is_the_mean_of_the_nodes_where_trees_stand():
+    X, y = load_breast_cancer(return_X_y=True)
+    forest = fitted(X, y, max_trees=7).forest_
+    flow = acquire(forest)
+    need, known = next(flow), {}
+    for _ in range(3):
+        known[need.feature] = value_of(X[5], need.feature)
+        need = flow.send(known[need.feature])
+    nodes = []
+    for root in forest.roots[:-1]:
+        node = int(root)
+        while forest.open[node] and (name := f"x{forest.nodes.feature[node]}") in known:
+            node = next_node(forest.nodes, node, known[name])
+        nodes.append(node)
+    counts = forest.nodes.counts[nodes]
+    expected = (counts / counts.sum(axis=1, keepdims=True)).mean(axis=0)
+    np.testing.assert_allclose(flow.decide().belief, expected, atol=4 / BELIEF)
+
+
+# The bound -------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 50), st.integers(1, 400), st.floats(0.001, 0.4))
+def test_bound_is_that_of_clopper_and_pearson(found, more, risk):
+    n = found + more
+    bound = most_likely_share(found, n, risk)
+    assert stats.binom.cdf(found, n, bound) == pytest.approx(risk, abs=1e-6)
+    assert most_likely_share(n, n, risk) == 1.0
+
+
+def test_thresholds_are_tested_from_certainty_downwards():
+    full = np.zeros(1000, np.int32)
+    few, many = full.copy(), full.copy()
+    few[:2], many[:50] = 1, 1
+    exits = np.column_stack([full, many, few, full])
+    assert first_allowed(exits, None) == 0
+    assert first_allowed(exits, Allowed(0.01, 0.95, 1)) == 2  # beyond a failure nothing is tried
+    assert first_allowed(exits, Allowed(0.01, 0.95, 10**6)) == 3
+    assert first_allowed(exits, Allowed(0.0, 0.95, 1)) == 3
+    assert first_allowed(exits, Allowed(0.1, 0.95, 1)) == 0
+
+
+@pytest.mark.slow
+def test_disagreement_with_the_full_forest_keeps_its_bound():
+    """Over 200 draws of validation rows the chosen exit differs too often in at most 5 % of them."""
+    X, y = make_classification(12_000, 12, n_informative=6, flip_y=0.1, random_state=0)
+    model = fitted(X[:1000], y[:1000], alpha=4, max_trees=15)
+    ends = thresholds(2)
+    exits = ladder(model.forest_, X[1000:], ends).labels
+    truth = (exits != exits[:, -1:]).mean(axis=0)
+    draws = np.random.default_rng(0)
+    broken = used = 0
+    for _ in range(200):
+        rows = draws.integers(len(exits), size=600)
+        first = first_allowed(exits[rows], Allowed(0.02, 0.95, 1))
+        broken += truth[first] > 0.02
+        used += first < len(ends) - 1
+    assert broken <= 0.05 * 200
+    assert used > 150  # and the bound is of use
+
+
+# The path --------------------------------------------------------------------------------------
+
+POINTS = st.lists(st.tuples(st.floats(0, 50), st.floats(0, 1)), min_size=1, max_size=40)
+
+
+@given(POINTS, st.integers(10, 5000))
+def test_careful_path_is_near_the_best_at_every_budget(points, n_rows):
+    recipe = Recipe(features=3)
+    offer = Offer(recipe, [], [Point(recipe, 1, *point, 0.5) for point in points], 1)
+    path = careful_path([offer], n_rows)
+    assert [p.cost for p in path] == sorted({p.cost for p in path})
+    dearest = max(p.cost for p in offer.points)
+    for budget in {p.cost * STEP for p in offer.points if p.cost > 1e-4 * dearest}:
+        fitting = [p.error for p in offer.points if p.cost <= budget / STEP]
+        taken = [p.error for p in path if p.cost <= budget * (1 + 1e-9)]
+        best = min(fitting)
+        assert taken[-1] <= best + math.sqrt(best * (1 - best) / n_rows) / 3
+
+
+def test_pools_are_nested_down_to_one_feature():
+    pool, sizes = np.ones(50, bool), []
+    saved, cost = np.arange(50.0), np.ones(50)
+    cost[0] = 0
+    while pool.any():
+        sizes.append(int(pool.sum()))
+        smaller = smaller_pool(pool, saved, cost)
+        assert not (smaller & ~pool).any()
+        pool = smaller
+    assert sizes[0] == 50
+    assert sizes[-1] == 1
+    assert len(sizes) == n_pools(50)
+
+
+# The estimator ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y = make_classification(900, 12, n_informative=6, n_classes=3, flip_y=0.05, random_state=3)
+    return X[:600], y[:600], X[600:], y[600:]
+
+
+@pytest.fixture(scope="module")
+def model(rows):
+    return BudgetForestClassifier(8, max_trees=20, random_state=0).fit(*rows[:2], validation=rows[2:])
+
+
+def test_mean_validation_cost_never_exceeds_budget(model, rows):
+    for budget in (1, 2, 4, 8):
+        at = model.at_budget(budget)
+        assert at.acquisition_cost(rows[2]).mean() <= budget
+        point = at.path_[-1]
+        assert at.acquisition_cost(rows[2]).mean() == pytest.approx(point.cost)
+        assert 1 - at.score(rows[2], rows[3]) == pytest.approx(point.error)
+
+
+def test_a_smaller_budget_is_as_if_trained_for_it(model, rows):
+    less = BudgetForestClassifier(3, max_trees=20, random_state=0).fit(*rows[:2], validation=rows[2:])
+    at = model.at_budget(3)
+    assert less.path_ == at.path_
+    np.testing.assert_array_equal(less.predict(rows[2]), at.predict(rows[2]))
+
+
+def test_threads_change_nothing(model, rows):
+    other = BudgetForestClassifier(8, max_trees=20, random_state=0, n_jobs=3)
+    other.fit(*rows[:2], validation=rows[2:])
+    assert other.path_ == model.path_
+    for one, two in zip(model.forest_[:6], other.forest_[:6], strict=True):
+        for a, b in zip(*(part if isinstance(part, tuple) else (part,) for part in (one, two)), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_the_best_found_is_better_than_the_paper(model, rows):
+    paper = BudgetForestClassifier(8, method="paper", max_trees=20, random_state=0)
+    paper.fit(*rows[:2], validation=rows[2:])
+    for budget in (2, 4, 8):
+        assert model.at_budget(budget).path_[-1].error <= paper.at_budget(budget).path_[-1].error + 0.02
+
+
+def test_every_point_says_what_it_is(model):
+    assert "pool of" in str(model.path_[-1])
+    assert "trees" in str(model.path_[-1])
+    assert math.isnan(model.alpha_)
+
+
+def test_max_disagreement_of_zero_is_certain_exit(rows):
+    sure = BudgetForestClassifier(8, max_trees=10, max_disagreement=0, random_state=0)
+    sure.fit(*rows[:2], validation=rows[2:])
+    assert {point.threshold for point in sure.path_} == {math.inf}
+    np.testing.assert_array_equal(sure.predict(rows[2]), sure.predict_proba(rows[2]).argmax(axis=1))
+
+
+def test_without_a_budget_nothing_exits_before_it_is_certain(rows):
+    full = BudgetForestClassifier(max_trees=10, random_state=0).fit(*rows[:2])
+    assert full.forest_.threshold == math.inf
+    assert full.at_budget(3).acquisition_cost(rows[2]).mean() < 5
+
+
+def test_scores_pay_for_every_tree(rows):
+    scored = BudgetForestClassifier(6, answer="proba", max_trees=10, random_state=0)
+    scored.fit(*rows[:2], validation=rows[2:])
+    assert scored.forest_.threshold == math.inf
+    assert scored.acquisition_cost(rows[2]).mean() <= 6
+
+
+def test_missing_nominal_and_panels_work(rows):
+    X, y = rows[:2]
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(12)])
+    frame.iloc[::7, 0] = np.nan
+    frame["f1"] = pd.Categorical(np.where(X[:, 1] > 0, "up", "down"))
+    prices = pd.DataFrame(
+        {
+            "feature": frame.columns,
+            "cost": [0, 1, 5, 2, 8, 1, 1, 3, 1, 1, 40, 1],
+            "group": ["", "", "blood", "blood", "blood", *[""] * 7],
+            "discount_cost": [np.nan, np.nan, 2, 1, 3, *[np.nan] * 7],
+        }
+    )
+    model = BudgetForestClassifier(6, costs=prices, max_trees=10, random_state=0).fit(frame, y)
+    records = frame.to_dict("records")
+    spent = model.acquisition_cost(frame)
+    for i in range(0, 60, 7):
+        decision = model.predict_one(records[i].__getitem__)
+        assert decision.spent == pytest.approx(spent[i])
+        assert decision.label == model.predict(frame.iloc[i : i + 1])[0]
+
+
+def test_skewed_prices_do_not_stop_it(rows):
+    X, y = rows[:2]
+    prices = [1, 2, 4, 8, 16, 32, 64, 100, 3, 5, 7, 9]
+    model = BudgetForestClassifier(60, costs=prices, max_trees=20, random_state=0).fit(X, y)
+    error = 1 - model.score(rows[2], rows[3])
+    assert error < 0.75 * np.mean(rows[3] != np.bincount(y).argmax())
+
+
+def test_too_small_a_budget_says_so(rows):
+    with pytest.warns(BudgetTooSmall, match="the cheapest costs"):
+        model = BudgetForestClassifier(0.001, max_trees=5, random_state=0).fit(*rows[:2])
+    assert model.acquisition_cost(rows[2]).sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"method": "best"}, "method='best' is unknown; take 'auto' or 'paper'"),
+        ({"max_disagreement": 1.5}, "max_disagreement is 1.5"),
+        ({"max_disagreement": math.nan}, "max_disagreement is nan"),
+        ({"confidence": 1}, "confidence is 1; it must lie between 0 and 1"),
+    ],
+)
+def test_bad_parameters_are_named(rows, parameters, message):
+    with pytest.raises(InvalidParameter, match=message):
+        BudgetForestClassifier(**parameters).fit(*rows[:2])
+
+
+def test_parameters_of_the_paper_are_pointed_out(rows):
+    with pytest.warns(UnusualData, match="alpha, voting: without effect on method='auto'"):
+        BudgetForestClassifier(4, alpha=3, voting="soft", max_trees=2, random_state=0).fit(*rows[:2])
+
+
+def test_pool_of_threads_is_not_needed():
+    X, y = load_breast_cancer(return_X_y=True)
+    forest = fitted(X, y).forest_._replace(threshold=0.9)
+    with ThreadPoolExecutor(2) as pool:
+        np.testing.assert_array_equal(labels(forest, X, pool), labels(forest, X))
