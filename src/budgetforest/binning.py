@@ -17,7 +17,6 @@ from budgetforest.draws import add_cells, name_key
 from budgetforest.jit import kernel
 from budgetforest.table import Schema
 
-
 ROW_BLOCK = 1024
 """Rows hashed at a time."""
 
@@ -89,7 +88,7 @@ def to_columns(
                 )
             steps = points[:-1] if nominal[j] or ranked else points
             n_codes[j] = len(points) if nominal[j] or ranked else len(points) + 1
-            gaps[j] = encode(column.astype(np.float64), _in_powers(steps), n_codes[j], codes[j])
+            gaps[j] = encode(column.astype(np.float64), steps, n_codes[j], codes[j])
             found.append(points)
         return found
 
@@ -136,12 +135,18 @@ def midpoints(low: Floats, high: Floats) -> Floats:
     return np.where(middle < high, middle, low)
 
 
-@kernel
 def encode(column: Floats, steps: Floats, missing: int, codes: Codes) -> bool:
-    """``codes[i]`` = how many steps lie below ``column[i]``; returns whether some are missing.
+    """``codes[i]`` = how many steps lie below ``column[i]``; returns whether some are missing."""
+    full = np.full((1 << len(steps).bit_length()) - 1, np.inf)  # no value is above the padding
+    full[: len(steps)] = steps
+    return _encode(column, full, missing, codes)
 
-    The number of steps is one less than a power of two, so every search halves; written with shifts, for
-    a branch would be a toss-up. Eight halvings, the most of a byte, are unrolled.
+
+@kernel
+def _encode(column: Floats, steps: Floats, missing: int, codes: Codes) -> bool:
+    """The same; the number of steps is one less than a power of two, so every search halves.
+
+    Written with shifts, for a branch would be a toss-up. Eight halvings, the most of a byte, are unrolled.
     """
     levels = NONE
     while len(steps) >> levels > 0:
@@ -162,13 +167,6 @@ def encode(column: Floats, steps: Floats, missing: int, codes: Codes) -> bool:
             codes[i] = missing
             gaps = True
     return gaps
-
-
-def _in_powers(steps: Floats) -> Floats:
-    """Steps padded to one less than a power of two; no value is above the padding."""
-    full = np.full((1 << len(steps).bit_length()) - 1, np.inf)
-    full[: len(steps)] = steps
-    return full
 
 
 def _plain(cells: Matrix) -> Matrix:

@@ -30,7 +30,10 @@ FEW_ROUNDS = 3
 """The same where not every cut can be had, so that pivots promise nothing."""
 
 ROUNDING = 1.0 + 1e-12
-"""More than rounding can do to a risk."""
+"""More than rounding can do to a risk, if it is not less than ``LEAST_RISK``."""
+
+LEAST_RISK = 1e-290
+"""Risks below are not told apart: rounding can do anything to them, even make them 0."""
 
 KEPT = 64
 FEW = 32
@@ -66,22 +69,19 @@ class Bounds(NamedTuple):
     before: Floats
     """(w) room for sums over classes."""
     worth: Floats
-    """(m) one over the cost."""
+    """(m) one over the cost, a guess of what wins: no bound rests on it."""
     least: Codes
     """(w) the least code of the node's rows."""
     most: Codes
     """(w) the largest."""
     kept: Codes
     """(``KEPT``, w) last pivots of the parents of waiting nodes."""
-    stats: Counts
 
 
 def room_for_bounds(columns: Columns, cost: Floats, n_classes: int, n_rows: int) -> Bounds:
     """Memory for bounds in subtrees of at most ``n_rows`` rows."""
     w = width_of(len(columns.n_codes))
     kind = columns.codes.dtype
-    with np.errstate(divide="ignore"):
-        worth = 1 / cost
     return Bounds(
         near=np.zeros((n_rows, w), kind),
         pivot=np.zeros(w, kind),
@@ -91,11 +91,10 @@ def room_for_bounds(columns: Columns, cost: Floats, n_classes: int, n_rows: int)
         present=np.empty((n_classes, w), np.int32),
         few=np.zeros(w, np.uint8),
         before=np.empty(w),
-        worth=worth,
+        worth=1 / np.maximum(cost, LEAST_RISK),
         least=np.zeros(w, kind),
         most=np.zeros(w, kind),
         kept=np.zeros((KEPT, w), kind),
-        stats=np.zeros(512, np.int64),
     )
 
 
@@ -124,7 +123,7 @@ def bound_features(
     features:  | may win, the most promising first | cannot win here | no use below | ...
     Rows are sorted by class; class c ends at ``ends[c]``. ``certain`` says that every cut can be had.
     """
-    gaps = columns.gaps.any()
+    gaps = bool(columns.gaps.any())
     find_range(rows, bounds)
     open_brackets(columns, node, features, n_features, place, gaps, bounds)
     alive = n_features
@@ -143,16 +142,10 @@ def bound_features(
         if number < 0:
             leave_out_missing(len(ends), features, n_features, bounds)
             continue
-        alive, n_features = keep_promising(
-            columns, cost, certain, node, features, alive, n_features, bounds
-        )
-        bu = 32*int(np.log2(len(rows)))
-        bounds.stats[bu]+=number==0
-        bounds.stats[bu+number+1]+=alive
-        bounds.stats[bu+number+11]+=1
+        alive, n_features = keep_promising(columns, cost, certain, node, features, alive, n_features, bounds)
         if alive * FEW <= len(bounds.pivot) + 128:
             break
-    for to in range(max(place, 0), min(place+2, KEPT)):
+    for to in range(max(place, 0), min(place + 2, KEPT)):
         for j in range(len(bounds.pivot)):
             bounds.kept[to, j] = bounds.pivot[j]
     return alive, n_features
@@ -184,12 +177,14 @@ def find_range(rows: Ids, bounds: Bounds) -> None:
 
 
 @inner
-def open_brackets(columns: Columns, node: Node, features: Counts, n_features: int, place: int, gaps: bool, bounds: Bounds) -> None:
+def open_brackets(
+    columns: Columns, node: Node, features: Counts, n_features: int, place: int, gaps: bool, bounds: Bounds
+) -> None:
     """Before the first pivot: every cut is open."""
     for at in range(n_features):
         j = np.uintp(features[at])
-        high = min(np.int64(columns.n_codes[j]) - 1, np.int64(bounds.most[j]))
-        low = min(np.int64(bounds.least[j]), high) - 1
+        high = min(int(columns.n_codes[j]) - 1, int(bounds.most[j]))
+        low = min(int(bounds.least[j]), high) - 1
         known = bounds.known[j]
         known[LOW + LEFT] = 0.0
         known[LOW + RIGHT] = node.impurity
@@ -199,11 +194,11 @@ def open_brackets(columns: Columns, node: Node, features: Counts, n_features: in
         known[HIGH + CUT] = high
         pivot = (low + high) // 2
         if 0 <= place < KEPT:
-            pivot = np.int64(bounds.kept[place, j])
+            pivot = int(bounds.kept[place, j])
         bounds.pivot[j] = max(high, 0) if gaps else max(low + 1, min(high - 1, pivot))
     for c in range(len(node.total)):
-        for j in range(len(bounds.pivot)):
-            bounds.present[c, j] = node.total[c]
+        for column in range(len(bounds.pivot)):
+            bounds.present[c, column] = node.total[c]
 
 
 @inner
@@ -309,10 +304,15 @@ def keep_promising(
         if columns.nominal[j]:
             bounds.known[j, REST] = 0.0
         per_cost = (node.impurity - bounds.known[j, SURE]) * bounds.worth[j]
-        if per_cost >= most and certain and not columns.nominal[j] and not columns.gaps[j]:
-            if per_cost > most or best < 0 or features[at] < features[best]:
-                most = per_cost
-                best = at
+        if (
+            per_cost >= most
+            and certain
+            and not columns.nominal[j]
+            and not columns.gaps[j]
+            and (per_cost > most or best < 0 or features[at] < features[best])
+        ):
+            most = per_cost
+            best = at
     first = -1
     sure = 0.0
     limit = np.inf
@@ -323,7 +323,7 @@ def keep_promising(
             first = features[best]
             features[best] = features[0]
             features[0] = first
-            limit = cost[j] / sure * ROUNDING
+            limit = max(cost[j] / sure * ROUNDING, LEAST_RISK)
     at = 0
     while at < alive:
         j = np.uintp(features[at])
@@ -368,7 +368,8 @@ def next_pivot(known: Floats) -> int:
     high = known[HIGH + CUT]
     down = known[LOW + RIGHT] - known[LOW + LEFT]
     up = known[HIGH + LEFT] - known[HIGH + RIGHT]
-    cut = low + (high - low) * (down / (down + up))
+    share = down / (down + up) if 0.0 < down + up < np.inf else 0.5
+    cut = low + (high - low) * share
     return int(max(low + 1.0, min(high - 1.0, cut)))
 
 

@@ -142,7 +142,9 @@ def grow_tree(sample: Sample, plan: Plan, seed: int, number: int) -> Tree:
     rows = sample.by_class[times[sample.by_class] > 0]
     tree = empty_tree(2 * len(rows) + 1, plan.n_classes)
     room = room_for_growth(sample.columns, plan, len(rows))
-    size, branches = greedy_tree(sample.columns, sample.label, times.astype(np.int32), rows, plan, key, tree, room)
+    size, branches = greedy_tree(
+        sample.columns, sample.label, times.astype(np.int32), rows, plan, key, tree, room
+    )
     return Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
 
 
@@ -263,7 +265,7 @@ def greedy_tree(
                 room.features,
                 n_features,
                 room.bounds,
-                waiting if parent>=0 else -1,
+                waiting if parent >= 0 else -1,
             )
         best, cut, threshold, route, n_features = best_split(
             columns, cells, here, plan, known, room, alive, n_features
@@ -401,7 +403,6 @@ def best_split(
             if not better:
                 at += 1
                 continue
-        room.bounds.stats[32*int(np.log2(len(rows))) + 20] += 1
         size = fill_profile(
             cells, j, columns.n_codes[j], rows, room.label, room.times, len(node.total), room.profile
         )
@@ -443,7 +444,6 @@ def least_per_drop(columns: Columns, cells: Cells, rows: Ids, plan: Plan, node: 
     """Least cost per drop of impurity if features, at their cheapest, told all their values at once."""
     least = np.inf
     for j in range(len(plan.cost)):
-        room.bounds.stats[32*int(np.log2(len(rows))) + 20] += 1
         size = fill_profile(
             cells, j, columns.n_codes[j], rows, room.label, room.times, len(node.total), room.profile
         )
