@@ -14,11 +14,11 @@ from budgetforest import BudgetForestClassifier
 from budgetforest.budget import ALPHAS
 from budgetforest.forest import Answer, Forest, first_trees
 
-SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 50, 65, 80, 110, 140)
+SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 40, 60, 90, 140)
 
 
 def models(task: Task, answer: Answer, **growth) -> Iterator[Model]:
-    """Forests of 1, 2, ... 6, 8, ... trees for every alpha; ``growth`` as for ``forests``."""
+    """Forests of 1, 2, 3, 4, 6, ... trees for every alpha; ``growth`` as for ``forests``."""
     for alpha, forest in forests(task, **growth).items():
         for trees in SIZES:
             if trees <= forest.n_trees:

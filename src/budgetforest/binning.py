@@ -13,9 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from budgetforest.arrays import Codes, Counts, Flags, Floats, Ids, Keys, Matrix
-from budgetforest.draws import add_column, name_key
+from budgetforest.draws import add_cells, name_key
 from budgetforest.jit import kernel
 from budgetforest.table import Schema
+
+ROW_BLOCK = 1024
+"""Rows hashed at a time."""
+
+COLUMN_BLOCK = 16
+"""Columns read from the caller's rows at a time: their floats share a line of the cache."""
+
+NONE, ONE, EIGHT = np.uintp(0), np.uintp(1), np.uintp(8)
 
 
 class Columns(NamedTuple):
@@ -31,6 +39,8 @@ class Columns(NamedTuple):
     """(m + 1) where each column's points begin."""
     nominal: Flags
     """(m) whether codes are categories."""
+    gaps: Flags
+    """(m) whether some row has no value."""
     key: Keys
     """(m) the key of each feature's random draws."""
     ranked: bool
@@ -40,9 +50,11 @@ class Columns(NamedTuple):
 def hash_rows(X: Matrix, y: Ids, schema: Schema) -> Keys:
     """(n) a hash of each row's contents and label, whatever the order of rows and named columns."""
     hashes = np.zeros(len(y), np.uint64)
-    add_column(hashes, y.astype(np.uint64), np.uint64(name_key("")))
-    for j, name in enumerate(schema.names):
-        add_column(hashes, _doubles(X[:, j]).view(np.uint64), np.uint64(name_key(name)))
+    add_cells(hashes, y.astype(np.uint64)[:, None], np.array([name_key("")], np.uint64))
+    keys = _keys(schema)
+    for start in range(0, len(y), ROW_BLOCK):
+        part = slice(start, start + ROW_BLOCK)
+        add_cells(hashes[part], _plain(X[part].astype(np.float64, order="C")).view(np.uint64), keys)
     return hashes
 
 
@@ -57,53 +69,62 @@ def to_columns(
 ) -> Columns:
     """Find the points of every column and encode it. ``weights`` (n) are whole numbers."""
     nominal = schema.nominal
-    cells = [X[:, j] for j in range(X.shape[1])]
+    m = X.shape[1]
+    unweighted = bool((weights == 1).all())
+    kinds = np.array([len(categories or ()) for categories in schema.categories])
+    # bins leave room for missing values where there are any
+    codes: Codes = np.empty((m, len(weights)), _code_type(max(kinds.max(), len(weights) if ranked else 0)))
+    n_codes = np.empty(m, np.int32)
+    gaps = np.empty(m, bool)
 
-    def points_of(j: int) -> Floats:
-        if nominal[j]:
-            return np.arange(len(schema.categories[j] or ()), dtype=np.float64)
-        return find_points(_doubles(cells[j]), weights, ranked=ranked, max_bins=max_bins)
+    def encode_block(start: int) -> list[Floats]:
+        block = np.ascontiguousarray(X[:, start : start + COLUMN_BLOCK])
+        found = []
+        for j, column in enumerate(_plain(np.array(block.T, order="C")), start):
+            points = np.arange(kinds[j], dtype=np.float64)
+            if not nominal[j]:
+                points = find_points(
+                    column, None if unweighted else weights, ranked=ranked, max_bins=max_bins
+                )
+            steps = points[:-1] if nominal[j] or ranked else points
+            n_codes[j] = len(points) if nominal[j] or ranked else len(points) + 1
+            gaps[j] = encode(column.astype(np.float64), steps, n_codes[j], codes[j])
+            found.append(points)
+        return found
 
-    points = list(pool.map(points_of, range(len(cells))))
-    sizes = np.array([len(p) for p in points])
-    n_codes = np.where(nominal | ranked, sizes, sizes + 1).astype(np.int32)
-    codes: Codes = np.empty((len(cells), len(weights)), _code_type(int(n_codes.max())))
-
-    def encode_column(j: int) -> None:
-        steps = points[j][:-1] if nominal[j] or ranked else points[j]
-        encode(_doubles(cells[j]), steps, n_codes[j], codes[j])
-
-    list(pool.map(encode_column, range(len(cells))))
-    keys = np.array([name_key(name) for name in schema.names], np.uint64)
-    offset = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return Columns(codes, n_codes, np.concatenate(points), offset, nominal, keys, ranked)
+    points = [found for block in pool.map(encode_block, range(0, m, COLUMN_BLOCK)) for found in block]
+    offset = np.concatenate([[0], np.cumsum([len(p) for p in points])]).astype(np.int64)
+    return Columns(codes, n_codes, np.concatenate(points), offset, nominal, gaps, _keys(schema), ranked)
 
 
-def find_points(column: Floats, weights: Counts, *, ranked: bool, max_bins: int) -> Floats:
+def find_points(column: Matrix, weights: Counts | None, *, ranked: bool, max_bins: int) -> Floats:
     """Distinct values (ranked), or edges between at most ``max_bins`` quantile bins.
 
     With few distinct values every midpoint is an edge. Otherwise edge number k follows the first value
     at or above the quantile k / max_bins: a count of rows, the same in any order and any blocks.
     """
-    present = ~np.isnan(column)
-    bins = max_bins
-    if not present.all():
-        column, weights, bins = column[present], weights[present], max_bins - 1
-    order = None if ranked or (weights == 1).all() else np.argsort(column, kind="stable")
+    order = None if ranked or weights is None else np.argsort(column, kind="stable")
     ascending = np.sort(column) if order is None else column[order]
-    first = np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1]))[: len(column)]
-    values = ascending[first]
-    if ranked:
-        return values
-    last = np.arange(len(values) - 1)
-    if len(values) > bins:
-        upto = np.append(first[1:], len(column))
-        if order is not None:
-            upto = np.cumsum(weights[order])[upto - 1]
-        wanted = np.arange(1, bins) * int(upto[-1])
-        last = np.unique(np.searchsorted(upto * bins, wanted))
-        last = last[last < len(values) - 1]
-    return midpoints(values[last], values[last + 1])
+    bins = max_bins
+    if len(ascending) and np.isnan(ascending[-1]):
+        ascending = ascending[: -int(np.isnan(ascending).sum())]
+        bins -= 1
+    n = len(ascending)
+    starts = np.append(True, ascending[1:] != ascending[:-1])[:n]
+    distinct = int(np.count_nonzero(starts))
+    if ranked or distinct <= bins:
+        values = ascending[starts].astype(np.float64)
+        return values if ranked else midpoints(values[:-1], values[1:])
+    wanted = np.arange(1, bins)
+    if order is None or weights is None:
+        at = -(-wanted * n // bins) - 1
+    else:
+        upto = np.cumsum(weights[order[:n]])
+        at = np.searchsorted(upto, -(-wanted * int(upto[-1]) // bins))
+    low = np.unique(ascending[at])
+    after = np.searchsorted(ascending, low, "right")
+    low, after = low[after < n], after[after < n]
+    return midpoints(low.astype(np.float64), ascending[after].astype(np.float64))
 
 
 def midpoints(low: Floats, high: Floats) -> Floats:
@@ -114,31 +135,49 @@ def midpoints(low: Floats, high: Floats) -> Floats:
     return np.where(middle < high, middle, low)
 
 
+def encode(column: Floats, steps: Floats, missing: int, codes: Codes) -> bool:
+    """``codes[i]`` = how many steps lie below ``column[i]``; returns whether some are missing."""
+    full = np.full((1 << len(steps).bit_length()) - 1, np.inf)  # no value is above the padding
+    full[: len(steps)] = steps
+    return _encode(column, full, missing, codes)
+
+
 @kernel
-def encode(column: Floats, steps: Floats, missing: int, codes: Codes) -> None:
-    """``codes[i]`` = how many steps lie below ``column[i]``."""
+def _encode(column: Floats, steps: Floats, missing: int, codes: Codes) -> bool:
+    """The same; the number of steps is one less than a power of two, so every search halves.
+
+    Written with shifts, for a branch would be a toss-up. Eight halvings, the most of a byte, are unrolled.
+    """
+    levels = NONE
+    while len(steps) >> levels > 0:
+        levels += ONE
+    gaps = False
     for i in range(len(column)):
         x = column[i]
+        below = NONE
+        level = levels
+        while level not in (NONE, EIGHT):
+            level -= ONE
+            below += np.uintp(steps[below + (ONE << level) - ONE] < x) << level
+        for done in range(8 if level == EIGHT else 0):
+            level = np.uintp(7 - done)
+            below += np.uintp(steps[below + (ONE << level) - ONE] < x) << level
+        codes[i] = below
         if np.isnan(x):
             codes[i] = missing
-            continue
-        low = 0
-        high = len(steps)
-        while low < high:
-            middle = (low + high) // 2
-            if steps[middle] < x:
-                low = middle + 1
-            else:
-                high = middle
-        codes[i] = low
+            gaps = True
+    return gaps
 
 
-def _doubles(column: Matrix) -> Floats:
-    """A contiguous column of doubles in which equal values have equal bits."""
-    doubles = column.astype(np.float64)
-    doubles += 0.0  # no negative zero
-    doubles[np.isnan(doubles)] = np.nan
-    return doubles
+def _plain(cells: Matrix) -> Matrix:
+    """The same cells, changed in place so that equal values have equal bits."""
+    cells += 0.0  # no negative zero
+    cells[np.isnan(cells)] = np.nan
+    return cells
+
+
+def _keys(schema: Schema) -> Keys:
+    return np.array([name_key(name) for name in schema.names], np.uint64)
 
 
 def _code_type(n_codes: int) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
+from numpy.typing import NDArray
 
 from budgetforest.arrays import Counts, Ids, Keys
 from budgetforest.jit import inner, kernel
@@ -62,10 +63,13 @@ def draw_rows(key: np.uint64, total: int, cumulative: Counts, order: Ids, times:
 
 
 @kernel
-def add_column(hashes: Keys, column: Keys, key: np.uint64) -> None:
-    """Add a column (its doubles seen as integers) to the hash of each row."""
+def add_cells(hashes: Keys, cells: NDArray[np.uint64], keys: Keys) -> None:
+    """Add cells (n, m), doubles seen as integers, to the hash of each row; a key for each column."""
     for i in range(len(hashes)):
-        hashes[i] += mix(key, column[i])
+        total = hashes[i]
+        for j in range(len(keys)):
+            total += mix(keys[j], cells[i, j])
+        hashes[i] = total
 
 
 def name_key(name: str) -> int:

@@ -16,10 +16,19 @@ import numpy as np
 
 from budgetforest.arrays import LEAF, MAX_CODES, Codes, Counts, Floats, Ids, Keys
 from budgetforest.binning import Columns
+from budgetforest.bounds import REST, Bounds, bound_features, is_settled, room_for_bounds, width_of
 from budgetforest.draws import draw_rows, mix, tree_key
 from budgetforest.impurity import evaluate
 from budgetforest.jit import inner, kernel
-from budgetforest.rows import Profile, fill_profile, partition, partition_by_code, room_for
+from budgetforest.rows import (
+    Cells,
+    Profile,
+    code_of,
+    fill_profile,
+    partition,
+    partition_by_code,
+    room_for,
+)
 from budgetforest.split import (
     LEAST_DROP,
     MOST_STUMPS,
@@ -39,6 +48,12 @@ LEFT, RIGHT = -1, -2
 NEAR_ROWS = 1024
 """A subtree of so few rows is grown on a copy of its codes that fits the nearest caches."""
 
+NEAR_BLOCK = 64
+"""Rows copied together, so that the caches hold what is written."""
+
+NEAR_CELLS = 32 * 2**20
+"""The same where features are bounded: as many codes as stand side by side."""
+
 
 class Plan(NamedTuple):
     """Everything that decides how trees grow, but for the rows."""
@@ -57,8 +72,11 @@ class Room(NamedTuple):
     """Memory of one tree's growth, used again for every node."""
 
     profile: Profile
+    bounds: Bounds
     label: Ids
-    """Dense classes of the node's rows."""
+    """Dense classes of the node's rows, ascending."""
+    ends: Ids
+    """Where the rows of each dense class end."""
     times: Ids
     """How often each of the node's rows counts."""
     buffer: Ids
@@ -73,9 +91,9 @@ class Room(NamedTuple):
     features: Counts
     """All features, those still worth trying first."""
     near: Codes
-    """(m, ``NEAR_ROWS``) codes of a subtree's rows, side by side."""
+    """Codes of a subtree's rows: those of ``bounds``, or by column."""
     near_label: Ids
-    near_times: Counts
+    near_times: Ids
     waiting: Counts
     """(n, 5) nodes still to be decided: rows start to stop, parent, which child, features to try."""
     keys: Keys
@@ -92,6 +110,8 @@ class Sample(NamedTuple):
     """(n) whole numbers, in units of ``Measure.unit``."""
     order: Ids
     """(n) rows in the order of their contents: what bootstrap positions refer to."""
+    by_class: Ids
+    """(n) rows sorted by class."""
     draws: int
     """Rows to draw with replacement, 0 for no bootstrap."""
 
@@ -119,10 +139,12 @@ def grow_tree(sample: Sample, plan: Plan, seed: int, number: int) -> Tree:
         times = np.zeros(len(sample.label), np.int64)
         upto = np.concatenate([[0], np.cumsum(sample.weight[sample.order])])
         draw_rows(key, sample.draws, upto, sample.order, times)
-    rows = np.flatnonzero(times).astype(np.int32)
+    rows = sample.by_class[times[sample.by_class] > 0]
     tree = empty_tree(2 * len(rows) + 1, plan.n_classes)
     room = room_for_growth(sample.columns, plan, len(rows))
-    size, branches = greedy_tree(sample.columns, sample.label, times, rows, plan, key, tree, room)
+    size, branches = greedy_tree(
+        sample.columns, sample.label, times.astype(np.int32), rows, plan, key, tree, room
+    )
     return Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
 
 
@@ -130,9 +152,13 @@ def room_for_growth(columns: Columns, plan: Plan, n_rows: int) -> Room:
     """Memory for a tree on so many rows."""
     m, k = len(plan.cost), plan.n_classes
     n_codes = int(columns.n_codes.max())
+    near_rows = min(n_rows, NEAR_CELLS // width_of(m) if plan.measure.bisect else NEAR_ROWS)
+    bounds = room_for_bounds(columns, plan.cost, k, near_rows)
     return Room(
         profile=room_for(n_codes, k, n_rows),
+        bounds=bounds,
         label=np.empty(n_rows, np.int32),
+        ends=np.empty(k, np.int32),
         times=np.empty(n_rows, np.int32),
         buffer=np.empty(max(n_rows, k, MAX_CODES + 2), np.int32),
         begin=np.empty(MAX_CODES + 2, np.int64),
@@ -141,9 +167,9 @@ def room_for_growth(columns: Columns, plan: Plan, n_rows: int) -> Room:
         cuts=np.arange(max(n_codes, MOST_STUMPS) + 1),
         thresholds=np.empty(MOST_STUMPS),
         features=np.arange(m),
-        near=np.empty((m, NEAR_ROWS), columns.codes.dtype),
-        near_label=np.empty(NEAR_ROWS, np.int32),
-        near_times=np.empty(NEAR_ROWS, np.int64),
+        near=bounds.near.reshape(-1),
+        near_label=np.empty(near_rows, np.int32),
+        near_times=np.empty(near_rows, np.int32),
         waiting=np.empty((n_rows + 1, 5), np.int64),
         keys=np.empty(n_rows + 1, np.uint64),
     )
@@ -153,7 +179,7 @@ def room_for_growth(columns: Columns, plan: Plan, n_rows: int) -> Room:
 def greedy_tree(
     columns: Columns,
     label: Ids,
-    times: Counts,
+    times: Ids,
     rows: Ids,
     plan: Plan,
     root_key: np.uint64,
@@ -165,6 +191,10 @@ def greedy_tree(
     Fills ``tree``; returns its number of nodes and its branches.
     """
     k = plan.n_classes
+    far = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
+    near = Cells(room.near, len(room.near_label), 1)
+    if plan.measure.bisect:
+        near = Cells(room.near, 1, room.bounds.near.shape[1])
     branches = np.empty(0, np.int32)
     n_branches = 0
     put(room, 0, 0, len(rows), -1, 0, len(plan.cost), root_key)
@@ -191,15 +221,15 @@ def greedy_tree(
         here = rows[start:stop]
         if waiting + 1 < near_until:
             near_until = 0
-        if near_until == 0 and len(here) <= NEAR_ROWS:
-            near_until = waiting + 1
-            bring_near(columns.codes, label, times, here, room, n_features)
-        if near_until > 0:
-            classes = gather(here, room.near_label, room.near_times, tree.counts[node], plan, room)
-            codes = room.near
-        else:
-            classes = gather(here, label, times, tree.counts[node], plan, room)
-            codes = columns.codes
+        cells = near if near_until > 0 else far
+        classes = gather(
+            here,
+            room.near_label if near_until > 0 else label,
+            room.near_times if near_until > 0 else times,
+            tree.counts[node],
+            plan,
+            room,
+        )
         n = 0.0
         for c in range(k):
             room.shares[0, c] = tree.counts[node, c] * plan.measure.unit
@@ -216,9 +246,29 @@ def greedy_tree(
             room.shares[2, :classes],
         )
         if parent < 0:
-            tree.floor[0] = least_per_drop(columns, codes, here, plan, known, room)
+            tree.floor[0] = least_per_drop(columns, cells, here, plan, known, room)
+        if near_until == 0 and len(here) <= len(room.near_label):
+            near_until = waiting + 1
+            bring_near(far, near, label, times, here, room, n_features)
+            cells = near
+        alive = n_features
+        if plan.measure.bisect and near_until > 0:
+            alive, n_features = bound_features(
+                columns,
+                here,
+                room.times,
+                room.ends[:classes],
+                plan.cost,
+                plan.splitter != RANDOM,
+                known,
+                plan.measure,
+                room.features,
+                n_features,
+                room.bounds,
+                waiting if parent >= 0 else -1,
+            )
         best, cut, threshold, route, n_features = best_split(
-            columns, codes, here, plan, known, room, n_features
+            columns, cells, here, plan, known, room, alive, n_features
         )
         if best == LEAF:
             continue
@@ -227,7 +277,7 @@ def greedy_tree(
         tree.route[node] = route
         missing = columns.n_codes[best]
         if route == BY_CATEGORY:
-            partition_by_code(codes[best], here, missing, room.begin, room.buffer)
+            partition_by_code(cells, best, here, missing, room.begin, room.buffer)
             if n_branches + missing + 1 > len(branches):
                 more = np.empty(2 * len(branches) + missing + 1, np.int32)
                 for branch in range(n_branches):
@@ -246,7 +296,8 @@ def greedy_tree(
                     waiting += 1
             n_branches += missing + 1
         else:
-            middle = start + partition(codes[best], here, cut, route == MISSING_LEFT, missing, room.buffer)
+            goes_left = route == MISSING_LEFT
+            middle = start + partition(cells, best, here, cut, goes_left, missing, room.buffer)
             # the left child comes last, so that it follows its parent
             child = mix(key, np.uint64(1))
             put(room, waiting, middle, stop, node, RIGHT, n_features, child)
@@ -271,12 +322,17 @@ def put(
 
 
 @inner
-def bring_near(codes: Codes, label: Ids, times: Counts, rows: Ids, room: Room, n_features: int) -> None:
-    """Copy what a subtree needs of its rows side by side and number the rows 0, 1, 2, ..."""
-    for at in range(n_features):
-        j = room.features[at]
-        for i in range(len(rows)):
-            room.near[j, i] = codes[j, rows[i]]
+def bring_near(
+    far: Cells, near: Cells, label: Ids, times: Ids, rows: Ids, room: Room, n_features: int
+) -> None:
+    """Copy what a subtree needs of its rows, and number the rows 0, 1, 2, ..."""
+    for start in range(0, len(rows), NEAR_BLOCK):
+        stop = min(start + NEAR_BLOCK, len(rows))
+        for at in range(n_features):
+            j = room.features[at]
+            for i in range(start, stop):
+                to = np.uintp(j * near.by_feature + i * near.by_row)
+                near.codes[to] = code_of(far, j, rows[i])
     for i in range(len(rows)):
         room.near_label[i] = label[rows[i]]
         room.near_times[i] = times[rows[i]]
@@ -284,36 +340,46 @@ def bring_near(codes: Codes, label: Ids, times: Counts, rows: Ids, room: Room, n
 
 
 @inner
-def gather(rows: Ids, label: Ids, times: Counts, counts: Counts, plan: Plan, room: Room) -> int:
+def gather(rows: Ids, label: Ids, times: Ids, counts: Counts, plan: Plan, room: Room) -> int:
     """Labels, times and class counts of a node's rows; returns how many classes it has.
 
-    Where F allows it, classes are renumbered so that those without rows cost nothing.
+    Rows are sorted by class. Where F allows it, classes are renumbered so that those without rows
+    cost nothing.
     """
-    for i in range(len(rows)):
-        room.label[i] = label[rows[i]]
-        room.times[i] = times[rows[i]]
-        counts[room.label[i]] += room.times[i]
-    present = 0
+    classes = 0
+    i = 0
     for c in range(len(counts)):
-        if counts[c] > 0 or not plan.measure.symmetric:
-            room.total[present] = counts[c]
-            room.buffer[c] = present
-            present += 1
-    if present < len(counts):
-        for i in range(len(rows)):
-            room.label[i] = room.buffer[room.label[i]]
-    return present
+        total = 0
+        while i < len(rows) and label[rows[i]] == c:
+            room.label[i] = classes
+            room.times[i] = times[rows[i]]
+            total += room.times[i]
+            i += 1
+        counts[c] = total
+        if total > 0 or not plan.measure.symmetric:
+            room.total[classes] = total
+            room.ends[classes] = i
+            classes += 1
+    return classes
 
 
 @inner
 def best_split(
-    columns: Columns, codes: Codes, rows: Ids, plan: Plan, node: Node, room: Room, n_features: int
+    columns: Columns,
+    cells: Cells,
+    rows: Ids,
+    plan: Plan,
+    node: Node,
+    room: Room,
+    alive: int,
+    n_features: int,
 ) -> tuple[int, int, float, int, int]:
     """The feature of least risk: (feature, last code left, threshold, route, features left).
 
-    The first ``n_features`` of ``room.features`` are tried. One that has a single value here has a
-    single value in every part of these rows, and one that lowers a supermodular F by nothing here does
-    so nowhere below: such features go behind the others and are not tried again below.
+    The first ``alive`` of ``room.features`` are tried, unless a bound says that they cannot beat the best
+    so far. One that has a single value here has a single value in every part of these rows, and one that
+    lowers a supermodular F by nothing here does so nowhere below: such features go behind
+    the others and are not tried again below.
     """
     best = LEAF
     best_cost = 0.0
@@ -321,11 +387,25 @@ def best_split(
     best_cut = -1
     best_threshold = np.nan
     best_route = 0
+    bounded = plan.measure.bisect and cells.by_feature == 1
     at = 0
-    while at < n_features:
-        j = room.features[at]
-        n_codes = columns.n_codes[j]
-        size = fill_profile(codes[j], n_codes, rows, room.label, room.times, len(node.total), room.profile)
+    searched = LEAF
+    while at < alive or best != searched:
+        j = room.features[at] if at < alive else best
+        if bounded and at < alive:
+            most = node.impurity - room.bounds.known[j, REST]
+            better = is_better(j, plan.cost[j], most, best, best_cost, best_drop)
+            if better and is_settled(columns, j, plan.splitter != RANDOM, room.bounds):
+                best = j
+                best_cost = plan.cost[j]
+                best_drop = most
+                better = False
+            if not better:
+                at += 1
+                continue
+        size = fill_profile(
+            cells, j, columns.n_codes[j], rows, room.label, room.times, len(node.total), room.profile
+        )
         drop, cut, threshold, route = search(
             room.profile,
             size,
@@ -338,16 +418,21 @@ def best_split(
             room.cuts,
             room.thresholds,
         )
-        if is_better(j, plan.cost[j], drop, best, best_cost, best_drop):
+        if j == best or is_better(j, plan.cost[j], drop, best, best_cost, best_drop):
             best = j
+            searched = j
             best_cost = plan.cost[j]
             best_drop = drop
             best_cut = cut
             best_threshold = threshold
             best_route = route
-        if drop == -np.inf or (drop <= LEAST_DROP and plan.measure.bisect and plan.splitter != RANDOM):
+        if at < alive and (
+            drop == -np.inf or (drop <= LEAST_DROP and plan.measure.bisect and plan.splitter != RANDOM)
+        ):
+            alive -= 1
             n_features -= 1
-            room.features[at] = room.features[n_features]
+            room.features[at] = room.features[alive]
+            room.features[alive] = room.features[n_features]
             room.features[n_features] = j
         else:
             at += 1
@@ -355,12 +440,12 @@ def best_split(
 
 
 @inner
-def least_per_drop(columns: Columns, codes: Codes, rows: Ids, plan: Plan, node: Node, room: Room) -> float:
+def least_per_drop(columns: Columns, cells: Cells, rows: Ids, plan: Plan, node: Node, room: Room) -> float:
     """Least cost per drop of impurity if features, at their cheapest, told all their values at once."""
     least = np.inf
     for j in range(len(plan.cost)):
         size = fill_profile(
-            codes[j], columns.n_codes[j], rows, room.label, room.times, len(node.total), room.profile
+            cells, j, columns.n_codes[j], rows, room.label, room.times, len(node.total), room.profile
         )
         drop = node.impurity - search_nominal(room.profile, size, node, plan.measure)
         if drop > LEAST_DROP:

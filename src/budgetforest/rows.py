@@ -15,8 +15,19 @@ from numpy.typing import NDArray
 from budgetforest.arrays import Codes, Counts, Ids
 from budgetforest.jit import inner
 
-SORTED_BELOW = 64
-"""Nodes with fewer rows than 1/64 of the codes sort their rows instead of visiting every code."""
+SORTED_BELOW = 32
+"""Nodes with fewer rows, or with fewer than 1/64 of the codes, sort them instead of visiting every code."""
+
+
+class Cells(NamedTuple):
+    """Codes of rows, by column or side by side."""
+
+    codes: Codes
+    """All codes, one after the other."""
+    by_feature: int
+    """How far the next feature of a row is."""
+    by_row: int
+    """How far the next row of a feature is."""
 
 
 class Profile(NamedTuple):
@@ -37,7 +48,7 @@ class Profile(NamedTuple):
     """Which codes have rows; all zero between uses."""
     eights: NDArray[np.uint64]
     """The same memory, eight codes at a time: most codes of a small node are skipped in a glance."""
-    order: Ids
+    order: Counts
     """Room for sorting rows by code."""
 
 
@@ -51,29 +62,41 @@ def room_for(n_codes: int, n_classes: int, n_rows: int) -> Profile:
         np.zeros((n_codes + 1, n_classes), np.int32),
         touched,
         touched.view(np.uint64),
-        np.empty(n_rows, np.int32),
+        np.empty(n_rows, np.int64),
     )
 
 
 @inner
+def code_of(cells: Cells, j: int, row: int) -> int:
+    """The code of feature ``j`` in a row."""
+    return int(cells.codes[np.uintp(j * cells.by_feature + row * cells.by_row)])
+
+
+@inner
 def tally_rows(
-    codes: Codes, rows: Ids, label: Ids, weight: Ids, tally: NDArray[np.int32], touched: NDArray[np.uint8]
+    cells: Cells,
+    j: int,
+    rows: Ids,
+    label: Ids,
+    weight: Ids,
+    tally: NDArray[np.int32],
+    touched: NDArray[np.uint8],
 ) -> None:
     """Add the class counts of ``rows`` by code: ``tally[code, class]``. Blocks add up."""
     for i in range(len(rows)):
-        code = codes[rows[i]]
-        tally[code, label[i]] += weight[i]
+        code = np.uintp(code_of(cells, j, rows[i]))
+        tally[code, np.uintp(label[i])] += weight[i]
         touched[code] = 1
 
 
 @inner
 def fill_profile(
-    codes: Codes, n_codes: int, rows: Ids, label: Ids, weight: Ids, k: int, profile: Profile
+    cells: Cells, j: int, n_codes: int, rows: Ids, label: Ids, weight: Ids, k: int, profile: Profile
 ) -> int:
-    """The profile of one feature; returns how many codes are present."""
-    if len(rows) * SORTED_BELOW < n_codes:
-        return _by_sorting(codes, n_codes, rows, label, weight, k, profile)
-    tally_rows(codes, rows, label, weight, profile.tally, profile.touched)
+    """The profile of feature ``j``; returns how many codes are present."""
+    if len(rows) < max(SORTED_BELOW, n_codes // SORTED_BELOW):
+        return _by_sorting(cells, j, n_codes, rows, label, weight, k, profile)
+    tally_rows(cells, j, rows, label, weight, profile.tally, profile.touched)
     return take_profile(n_codes, k, profile)
 
 
@@ -104,32 +127,31 @@ def take_profile(n_codes: int, k: int, profile: Profile) -> int:
 
 @inner
 def _by_sorting(
-    codes: Codes, n_codes: int, rows: Ids, label: Ids, weight: Ids, k: int, profile: Profile
+    cells: Cells, j: int, n_codes: int, rows: Ids, label: Ids, weight: Ids, k: int, profile: Profile
 ) -> int:
     """The same for few rows among many codes: sort them (shell sort), then run along."""
     order = profile.order
     n = len(rows)
     for i in range(n):
-        order[i] = i
+        order[i] = (code_of(cells, j, rows[i]) << 32) + i
     gap = 1
     while gap < n // 3:
         gap = 3 * gap + 1
     while gap > 0:
         for i in range(gap, n):
             moved = order[i]
-            code = codes[rows[moved]]
-            j = i
-            while j >= gap and codes[rows[order[j - gap]]] > code:
-                order[j] = order[j - gap]
-                j -= gap
-            order[j] = moved
+            to = i
+            while to >= gap and order[to - gap] > moved:
+                order[to] = order[to - gap]
+                to -= gap
+            order[to] = moved
         gap //= 3
     for c in range(k):
         profile.missing[c] = 0
     size = 0
     for i in range(n):
-        at = order[i]
-        code = codes[rows[at]]
+        at = order[i] & 0xFFFFFFFF
+        code = order[i] >> 32
         if code == n_codes:
             profile.missing[label[at]] += weight[at]
             continue
@@ -143,7 +165,9 @@ def _by_sorting(
 
 
 @inner
-def partition(codes: Codes, rows: Ids, cut: int, missing_left: bool, n_codes: int, buffer: Ids) -> int:
+def partition(
+    cells: Cells, j: int, rows: Ids, cut: int, missing_left: bool, n_codes: int, buffer: Ids
+) -> int:
     """Reorder ``rows`` in place, stably: codes up to ``cut`` first. Returns how many those are.
 
     rows:  | code <= cut ........ | code > cut .......... |
@@ -153,7 +177,7 @@ def partition(codes: Codes, rows: Ids, cut: int, missing_left: bool, n_codes: in
     moved = 0
     for i in range(len(rows)):
         row = rows[i]
-        code = codes[row]
+        code = code_of(cells, j, row)
         if missing_left if code == n_codes else code <= cut:
             rows[kept] = row
             kept += 1
@@ -166,7 +190,7 @@ def partition(codes: Codes, rows: Ids, cut: int, missing_left: bool, n_codes: in
 
 
 @inner
-def partition_by_code(codes: Codes, rows: Ids, n_codes: int, begin: Counts, buffer: Ids) -> None:
+def partition_by_code(cells: Cells, j: int, rows: Ids, n_codes: int, begin: Counts, buffer: Ids) -> None:
     """Reorder ``rows`` in place, stably, by code; ``begin[c]`` is where code c starts.
 
     rows:  | code 0 ... | code 1 ...... | ... | missing ... |
@@ -175,12 +199,12 @@ def partition_by_code(codes: Codes, rows: Ids, n_codes: int, begin: Counts, buff
     for code in range(n_codes + 2):
         begin[code] = 0
     for i in range(len(rows)):
-        begin[codes[rows[i]] + 1] += 1
+        begin[code_of(cells, j, rows[i]) + 1] += 1
         buffer[i] = rows[i]
     for code in range(n_codes + 1):
         begin[code + 1] += begin[code]
     for i in range(len(rows)):
-        code = codes[buffer[i]]
+        code = code_of(cells, j, buffer[i])
         rows[begin[code]] = buffer[i]
         begin[code] += 1
     for code in range(n_codes + 1, 0, -1):

@@ -181,7 +181,8 @@ def sample_of(train: Rows, settings: Settings, pool: Executor) -> Sample:
         pool=pool,
     )
     draws = max(1, round(train.weight.sum() * settings.unit)) if settings.bootstrap else 0
-    return Sample(columns, train.label, train.weight, in_order(train.hashes, 0), draws)
+    by_class = np.argsort(train.label, kind="stable").astype(np.int32)
+    return Sample(columns, train.label, train.weight, in_order(train.hashes, 0), by_class, draws)
 
 
 def plan_of(alpha: float, settings: Settings) -> Plan:
