@@ -74,6 +74,8 @@ class Model(NamedTuple):
     """Its settings, for people."""
     judge: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
     """From rows to their scores (n, k), the largest of which is the label, and what each row pays (n)."""
+    rank: float | None = None
+    """What the method would choose by, least first, if it has something better than validation errors."""
 
 
 Method = Callable[[Task], Iterator[Model]]
@@ -88,7 +90,7 @@ def methods() -> dict[str, Method]:
 def measure(title: str, method: Method, task: Task) -> Curve:
     """The curve of one method: models are taken on validation rows and judged on test rows."""
     common = np.bincount(task.train.y, minlength=task.n_classes).astype(float)
-    free = Model("no feature", lambda X: (np.tile(common, (len(X), 1)), np.zeros(len(X))))
+    free = Model("no feature", lambda X: (np.tile(common, (len(X), 1)), np.zeros(len(X))), rank=1.0)
     return curve_of(title, [_offer(model, task) for model in (free, *method(task))])
 
 
@@ -98,7 +100,8 @@ def _offer(model: Model, task: Task) -> Choice:
         return task.spent(paid, part), task.loss(scores, part)
 
     paid, loss = judged(task.validation)
-    return Choice(model.what, float(paid.mean()), float(loss.mean()), lambda: judged(task.test))
+    error = float(loss.mean()) if model.rank is None else model.rank
+    return Choice(model.what, float(paid.mean()), error, lambda: judged(task.test))
 
 
 def forest_model(what: str, forest: Forest, answer: Answer = Answer.PROBA) -> Model:
