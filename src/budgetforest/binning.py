@@ -17,7 +17,6 @@ from budgetforest.draws import add_cells, name_key
 from budgetforest.jit import kernel
 from budgetforest.table import Schema
 
-
 ROW_BLOCK = 1024
 """Rows hashed at a time."""
 

@@ -32,10 +32,11 @@ FEW_ROUNDS = 3
 ROUNDING = 1.0 + 1e-12
 """More than rounding can do to a risk."""
 
-KEPT = 64
 FEW = 32
-"""Searching one feature in FEW takes as long as another round of pivots for all."""
+"""Another round of pivots for all costs as much as searching four features and one in FEW."""
 
+KEPT = 64
+"""Waiting nodes that remember the pivots of their parents."""
 
 LEFT, RIGHT, CUT = 0, 1, 2
 LOW, HIGH = 0, 3
@@ -73,7 +74,6 @@ class Bounds(NamedTuple):
     """(w) the largest."""
     kept: Codes
     """(``KEPT``, w) last pivots of the parents of waiting nodes."""
-    stats: Counts
 
 
 def room_for_bounds(columns: Columns, cost: Floats, n_classes: int, n_rows: int) -> Bounds:
@@ -95,7 +95,6 @@ def room_for_bounds(columns: Columns, cost: Floats, n_classes: int, n_rows: int)
         least=np.zeros(w, kind),
         most=np.zeros(w, kind),
         kept=np.zeros((KEPT, w), kind),
-        stats=np.zeros(512, np.int64),
     )
 
 
@@ -116,21 +115,23 @@ def bound_features(
     measure: Measure,
     features: Counts,
     n_features: int,
-    bounds: Bounds,
     place: int,
+    bounds: Bounds,
 ) -> tuple[int, int]:
     """Put the features that may have the least risk first; returns how many, and how many are of use.
 
     features:  | may win, the most promising first | cannot win here | no use below | ...
-    Rows are sorted by class; class c ends at ``ends[c]``. ``certain`` says that every cut can be had.
+
+    Rows are sorted by class; class c ends at ``ends[c]``. ``certain`` says that every cut of every feature
+    can be had, and that no value is missing. The node waited at ``place``, where its children will.
     """
-    gaps = columns.gaps.any()
     find_range(rows, bounds)
-    open_brackets(columns, node, features, n_features, place, gaps, bounds)
+    open_brackets(columns, node, features, n_features, place, bounds)
     alive = n_features
-    for number in range(-1 if gaps else 0, MOST_ROUNDS if certain else FEW_ROUNDS):
+    for number in range(0 if certain else -1, MOST_ROUNDS if certain else FEW_ROUNDS):
+        if number < 0:
+            take_last_codes(features, n_features, bounds)
         count_left(rows, times, ends, bounds)
-        take_right(len(ends), bounds)
         for side in range(2):
             evaluate_columns(
                 measure.impurity,
@@ -143,16 +144,10 @@ def bound_features(
         if number < 0:
             leave_out_missing(len(ends), features, n_features, bounds)
             continue
-        alive, n_features = keep_promising(
-            columns, cost, certain, node, features, alive, n_features, bounds
-        )
-        bu = 32*int(np.log2(len(rows)))
-        bounds.stats[bu]+=number==0
-        bounds.stats[bu+number+1]+=alive
-        bounds.stats[bu+number+11]+=1
-        if alive * FEW <= len(bounds.pivot) + 128:
+        alive, n_features = keep_promising(columns, cost, certain, node, features, alive, n_features, bounds)
+        if alive * FEW <= len(bounds.pivot) + 4 * FEW:
             break
-    for to in range(max(place, 0), min(place+2, KEPT)):
+    for to in range(max(place, 0), min(place + 2, KEPT)):
         for j in range(len(bounds.pivot)):
             bounds.kept[to, j] = bounds.pivot[j]
     return alive, n_features
@@ -184,8 +179,10 @@ def find_range(rows: Ids, bounds: Bounds) -> None:
 
 
 @inner
-def open_brackets(columns: Columns, node: Node, features: Counts, n_features: int, place: int, gaps: bool, bounds: Bounds) -> None:
-    """Before the first pivot: every cut is open."""
+def open_brackets(
+    columns: Columns, node: Node, features: Counts, n_features: int, place: int, bounds: Bounds
+) -> None:
+    """Before the first pivot every cut is open; the parent's last pivot is a good first one."""
     for at in range(n_features):
         j = np.uintp(features[at])
         high = min(np.int64(columns.n_codes[j]) - 1, np.int64(bounds.most[j]))
@@ -193,17 +190,26 @@ def open_brackets(columns: Columns, node: Node, features: Counts, n_features: in
         known = bounds.known[j]
         known[LOW + LEFT] = 0.0
         known[LOW + RIGHT] = node.impurity
+        known[LOW + CUT] = low
         known[HIGH + LEFT] = node.impurity
         known[HIGH + RIGHT] = 0.0
-        known[LOW + CUT] = low
         known[HIGH + CUT] = high
         pivot = (low + high) // 2
         if 0 <= place < KEPT:
             pivot = np.int64(bounds.kept[place, j])
-        bounds.pivot[j] = max(high, 0) if gaps else max(low + 1, min(high - 1, pivot))
+        bounds.pivot[j] = max(low + 1, min(high - 1, pivot))
     for c in range(len(node.total)):
-        for j in range(len(bounds.pivot)):
-            bounds.present[c, j] = node.total[c]
+        present = bounds.present[c]
+        for column in range(len(present)):
+            present[column] = node.total[c]
+
+
+@inner
+def take_last_codes(features: Counts, n_features: int, bounds: Bounds) -> None:
+    """Pivots that have every value on the left, and only missing ones on the right."""
+    for at in range(n_features):
+        j = np.uintp(features[at])
+        bounds.pivot[j] = max(bounds.known[j, HIGH + CUT], 0.0)
 
 
 @inner
@@ -221,7 +227,7 @@ def leave_out_missing(k: int, features: Counts, n_features: int, bounds: Bounds)
 
 @inner
 def count_left(rows: Ids, times: Ids, ends: Ids, bounds: Bounds) -> None:
-    """Class counts of the rows at or below the pivot of each feature."""
+    """Class counts of the rows at or below the pivot of each feature, and above it."""
     few = bounds.few
     start = 0
     for c in range(len(ends)):
@@ -245,6 +251,10 @@ def count_left(rows: Ids, times: Ids, ends: Ids, bounds: Bounds) -> None:
             for j in range(len(left)):
                 left[j] += few[j]
                 few[j] = 0
+        right = bounds.counts[1, c]
+        present = bounds.present[c]
+        for j in range(len(left)):
+            right[j] = present[j] - left[j]
 
 
 @inner
@@ -279,17 +289,6 @@ def count_few(
 
 
 @inner
-def take_right(k: int, bounds: Bounds) -> None:
-    """Class counts above the pivots."""
-    for c in range(k):
-        left = bounds.counts[0, c]
-        right = bounds.counts[1, c]
-        present = bounds.present[c]
-        for j in range(len(left)):
-            right[j] = present[j] - left[j]
-
-
-@inner
 def keep_promising(
     columns: Columns,
     cost: Floats,
@@ -301,29 +300,25 @@ def keep_promising(
     bounds: Bounds,
 ) -> tuple[int, int]:
     """Part the features by their bounds, see ``bound_features``."""
-    best = -1
+    best = 0
     most = 0.0
     for at in range(alive):
         j = np.uintp(features[at])
         narrow(bounds.pivot[j], bounds.at_pivot[0, j], bounds.at_pivot[1, j], bounds.known[j])
         if columns.nominal[j]:
             bounds.known[j, REST] = 0.0
-        per_cost = (node.impurity - bounds.known[j, SURE]) * bounds.worth[j]
-        if per_cost >= most and certain and not columns.nominal[j] and not columns.gaps[j]:
-            if per_cost > most or best < 0 or features[at] < features[best]:
-                most = per_cost
-                best = at
-    first = -1
-    sure = 0.0
-    limit = np.inf
-    if best >= 0:
-        j = np.uintp(features[best])
-        sure = node.impurity - bounds.known[j, SURE]
-        if sure > LEAST_DROP:
-            first = features[best]
-            features[best] = features[0]
-            features[0] = first
-            limit = cost[j] / sure * ROUNDING
+            bounds.known[j, SURE] = node.impurity
+        drop = node.impurity - bounds.known[j, SURE if certain else REST]
+        per_cost = drop * bounds.worth[j]
+        if per_cost > most or (per_cost == most and features[at] < features[best]):
+            most = per_cost
+            best = at
+    first = features[best]
+    features[best] = features[0]
+    features[0] = first
+    sure = node.impurity - bounds.known[first, SURE]
+    certain = certain and sure > LEAST_DROP
+    limit = cost[first] / sure * ROUNDING if certain else np.inf
     at = 0
     while at < alive:
         j = np.uintp(features[at])
@@ -335,7 +330,7 @@ def keep_promising(
             features[alive] = features[n_features]
             features[n_features] = np.int64(j)
         elif drop * limit < cost[j] or (
-            first >= 0
+            certain
             and features[at] > first
             and not is_better(features[at], cost[j], drop, first, cost[first], sure)
         ):
@@ -373,7 +368,6 @@ def next_pivot(known: Floats) -> int:
 
 
 @inner
-def is_settled(columns: Columns, j: int, certain: bool, bounds: Bounds) -> bool:
-    """Whether REST is what the best cut leaves."""
-    known = bounds.known[j]
-    return certain and known[REST] == known[SURE] and not columns.nominal[j] and not columns.gaps[j]
+def is_settled(j: int, certain: bool, bounds: Bounds) -> bool:
+    """Whether a cut leaves no more than REST."""
+    return certain and bounds.known[j, REST] == bounds.known[j, SURE]

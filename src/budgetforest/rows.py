@@ -74,7 +74,13 @@ def code_of(cells: Cells, j: int, row: int) -> int:
 
 @inner
 def tally_rows(
-    cells: Cells, j: int, rows: Ids, label: Ids, weight: Ids, tally: NDArray[np.int32], touched: NDArray[np.uint8]
+    cells: Cells,
+    j: int,
+    rows: Ids,
+    label: Ids,
+    weight: Ids,
+    tally: NDArray[np.int32],
+    touched: NDArray[np.uint8],
 ) -> None:
     """Add the class counts of ``rows`` by code: ``tally[code, class]``. Blocks add up."""
     for i in range(len(rows)):
@@ -159,7 +165,9 @@ def _by_sorting(
 
 
 @inner
-def partition(cells: Cells, j: int, rows: Ids, cut: int, missing_left: bool, n_codes: int, buffer: Ids) -> int:
+def partition(
+    cells: Cells, j: int, rows: Ids, cut: int, missing_left: bool, n_codes: int, buffer: Ids
+) -> int:
     """Reorder ``rows`` in place, stably: codes up to ``cut`` first. Returns how many those are.
 
     rows:  | code <= cut ........ | code > cut .......... |
