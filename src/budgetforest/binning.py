@@ -88,7 +88,7 @@ def to_columns(
                 )
             steps = points[:-1] if nominal[j] or ranked else points
             n_codes[j] = len(points) if nominal[j] or ranked else len(points) + 1
-            gaps[j] = encode(column.astype(np.float64), _in_powers(steps), n_codes[j], codes[j])
+            gaps[j] = encode(column, steps, n_codes[j], codes[j])
             found.append(points)
         return found
 
@@ -135,9 +135,16 @@ def midpoints(low: Floats, high: Floats) -> Floats:
     return np.where(middle < high, middle, low)
 
 
+def encode(column: Matrix, steps: Floats, missing: int, codes: Codes) -> bool:
+    """``codes[i]`` = how many steps lie below ``column[i]``; returns whether some are missing."""
+    full = np.full((1 << len(steps).bit_length()) - 1, np.inf)
+    full[: len(steps)] = steps
+    return bool(count_below(column.astype(np.float64), full, missing, codes))
+
+
 @kernel
-def encode(column: Floats, steps: Floats, missing: int, codes: Codes) -> bool:
-    """``codes[i]`` = how many steps lie below ``column[i]``; returns whether some are missing.
+def count_below(column: Floats, steps: Floats, missing: int, codes: Codes) -> bool:
+    """``encode``, the steps padded: no value is above the padding.
 
     The number of steps is one less than a power of two, so every search halves; written with shifts, for
     a branch would be a toss-up. Eight halvings, the most of a byte, are unrolled.
@@ -161,13 +168,6 @@ def encode(column: Floats, steps: Floats, missing: int, codes: Codes) -> bool:
             codes[i] = missing
             gaps = True
     return gaps
-
-
-def _in_powers(steps: Floats) -> Floats:
-    """Steps padded to one less than a power of two; no value is above the padding."""
-    full = np.full((1 << len(steps).bit_length()) - 1, np.inf)
-    full[: len(steps)] = steps
-    return full
 
 
 def _plain(cells: Matrix) -> Matrix:

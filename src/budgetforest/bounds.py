@@ -30,7 +30,8 @@ FEW_ROUNDS = 3
 """The same where not every cut can be had, so that pivots promise nothing."""
 
 ROUNDING = 1.0 + 1e-12
-"""More than rounding can do to a risk."""
+TINY = 1e-290
+"""More than rounding can do to a risk, if it is not tiny."""
 
 FEW = 32
 """Another round of pivots for all costs as much as searching four features and one in FEW."""
@@ -80,7 +81,7 @@ def room_for_bounds(columns: Columns, cost: Floats, n_classes: int, n_rows: int)
     """Memory for bounds in subtrees of at most ``n_rows`` rows."""
     w = width_of(len(columns.n_codes))
     kind = columns.codes.dtype
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         worth = 1 / cost
     return Bounds(
         near=np.zeros((n_rows, w), kind),
@@ -125,8 +126,7 @@ def bound_features(
     Rows are sorted by class; class c ends at ``ends[c]``. ``certain`` says that every cut of every feature
     can be had, and that no value is missing. The node waited at ``place``, where its children will.
     """
-    find_range(rows, bounds)
-    open_brackets(columns, node, features, n_features, place, bounds)
+    open_brackets(columns, rows, node, features, n_features, place, bounds)
     alive = n_features
     for number in range(0 if certain else -1, MOST_ROUNDS if certain else FEW_ROUNDS):
         if number < 0:
@@ -154,35 +154,24 @@ def bound_features(
 
 
 @inner
-def find_range(rows: Ids, bounds: Bounds) -> None:
-    """Least and largest code of every feature."""
+def open_brackets(
+    columns: Columns, rows: Ids, node: Node, features: Counts, n_features: int, place: int, bounds: Bounds
+) -> None:
+    """Before the first pivot every cut between the least and the largest code is open.
+
+    The parent's last pivot is a good first one.
+    """
     least = bounds.least
     most = bounds.most
-    near = bounds.near
     first = np.uintp(rows[0])
     for j in range(len(least)):
-        least[j] = near[first, j]
-        most[j] = near[first, j]
-    at = 1
-    while at + 2 <= len(rows):
-        a = np.uintp(rows[at])
-        b = np.uintp(rows[at + 1])
+        least[j] = bounds.near[first, j]
+        most[j] = bounds.near[first, j]
+    for i in range(len(rows)):
+        row = np.uintp(rows[i])
         for j in range(len(least)):
-            least[j] = min(least[j], min(near[a, j], near[b, j]))
-            most[j] = max(most[j], max(near[a, j], near[b, j]))
-        at += 2
-    if at < len(rows):
-        a = np.uintp(rows[at])
-        for j in range(len(least)):
-            least[j] = min(least[j], near[a, j])
-            most[j] = max(most[j], near[a, j])
-
-
-@inner
-def open_brackets(
-    columns: Columns, node: Node, features: Counts, n_features: int, place: int, bounds: Bounds
-) -> None:
-    """Before the first pivot every cut is open; the parent's last pivot is a good first one."""
+            least[j] = min(least[j], bounds.near[row, j])
+            most[j] = max(most[j], bounds.near[row, j])
     for at in range(n_features):
         j = np.uintp(features[at])
         high = min(np.int64(columns.n_codes[j]) - 1, np.int64(bounds.most[j]))
@@ -227,65 +216,50 @@ def leave_out_missing(k: int, features: Counts, n_features: int, bounds: Bounds)
 
 @inner
 def count_left(rows: Ids, times: Ids, ends: Ids, bounds: Bounds) -> None:
-    """Class counts of the rows at or below the pivot of each feature, and above it."""
+    """Class counts of the rows at or below the pivot of each feature, and above it.
+
+    Four rows at a time are added up in bytes, as long as these cannot overflow; other rows one by one.
+    """
+    near = bounds.near
+    pivot = bounds.pivot
     few = bounds.few
-    start = 0
+    at = 0
     for c in range(len(ends)):
         left = bounds.counts[0, c]
         for j in range(len(left)):
             left[j] = 0
-        while start < ends[c]:
+        while at < ends[c]:
             spare = 255
-            stop = start
-            while stop < ends[c] and times[stop] <= spare:
-                spare -= times[stop]
-                stop += 1
-            if stop == start:  # more than a byte holds
-                row = np.uintp(rows[start])
-                for j in range(len(left)):
-                    left[j] += times[start] if bounds.near[row, j] <= bounds.pivot[j] else 0
-                start += 1
-                continue
-            count_few(bounds.near, rows, times, start, stop, bounds.pivot, few)
-            start = stop
+            while at + 4 <= ends[c]:
+                spare -= times[at] + times[at + 1] + times[at + 2] + times[at + 3]
+                if spare < 0:
+                    break
+                row_a = np.uintp(rows[at])
+                row_b = np.uintp(rows[at + 1])
+                row_c = np.uintp(rows[at + 2])
+                row_d = np.uintp(rows[at + 3])
+                times_a = np.uint8(times[at])
+                times_b = np.uint8(times[at + 1])
+                times_c = np.uint8(times[at + 2])
+                times_d = np.uint8(times[at + 3])
+                for j in range(len(pivot)):
+                    few[j] += (
+                        (times_a if near[row_a, j] <= pivot[j] else 0)
+                        + (times_b if near[row_b, j] <= pivot[j] else 0)
+                        + (times_c if near[row_c, j] <= pivot[j] else 0)
+                        + (times_d if near[row_d, j] <= pivot[j] else 0)
+                    )
+                at += 4
+            row = np.uintp(rows[min(at, ends[c] - 1)])
+            once = times[at] if at < ends[c] else 0
             for j in range(len(left)):
-                left[j] += few[j]
+                left[j] += few[j] + (once if near[row, j] <= pivot[j] else 0)
                 few[j] = 0
+            at += 1 if at < ends[c] else 0
         right = bounds.counts[1, c]
         present = bounds.present[c]
         for j in range(len(left)):
             right[j] = present[j] - left[j]
-
-
-@inner
-def count_few(
-    near: Codes, rows: Ids, times: Ids, start: int, stop: int, pivot: Codes, few: NDArray[np.uint8]
-) -> None:
-    """Add up how often rows are at or below the pivots, four rows at a time."""
-    at = start
-    while at + 4 <= stop:
-        a = np.uintp(rows[at])
-        b = np.uintp(rows[at + 1])
-        c = np.uintp(rows[at + 2])
-        d = np.uintp(rows[at + 3])
-        times_a = np.uint8(times[at])
-        times_b = np.uint8(times[at + 1])
-        times_c = np.uint8(times[at + 2])
-        times_d = np.uint8(times[at + 3])
-        for j in range(len(pivot)):
-            few[j] += (
-                (times_a if near[a, j] <= pivot[j] else 0)
-                + (times_b if near[b, j] <= pivot[j] else 0)
-                + (times_c if near[c, j] <= pivot[j] else 0)
-                + (times_d if near[d, j] <= pivot[j] else 0)
-            )
-        at += 4
-    while at < stop:
-        a = np.uintp(rows[at])
-        times_a = np.uint8(times[at])
-        for j in range(len(pivot)):
-            few[j] += times_a if near[a, j] <= pivot[j] else 0
-        at += 1
 
 
 @inner
@@ -319,6 +293,8 @@ def keep_promising(
     sure = node.impurity - bounds.known[first, SURE]
     certain = certain and sure > LEAST_DROP
     limit = cost[first] / sure * ROUNDING if certain else np.inf
+    if limit < TINY:
+        limit = np.inf
     at = 0
     while at < alive:
         j = np.uintp(features[at])
@@ -331,7 +307,7 @@ def keep_promising(
             features[n_features] = np.int64(j)
         elif drop * limit < cost[j] or (
             certain
-            and features[at] > first
+            and features[at] != first
             and not is_better(features[at], cost[j], drop, first, cost[first], sure)
         ):
             alive -= 1

@@ -22,7 +22,7 @@ from budgetforest.impurity import evaluate
 from budgetforest.jit import inner, kernel
 from budgetforest.room import Plan, Room, bring_near, gather, put, room_for_growth
 from budgetforest.rows import Cells, fill_profile, partition, partition_by_code
-from budgetforest.split import LEAST_DROP, RANDOM, Node, is_better, search, search_nominal
+from budgetforest.split import LEAST_DROP, RANDOM, Node, is_better, search_nominal, search_numeric
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree, empty_tree
 
 LEFT, RIGHT = -1, -2
@@ -74,6 +74,8 @@ def grow_tree(sample: Sample, plan: Plan, seed: int, number: int) -> Tree:
     size, branches = greedy_tree(
         sample.columns, sample.label, times.astype(np.int32), rows, plan, key, tree, room
     )
+    if len(branches):
+        fill_empty_branches(size, tree, branches)
     return Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
 
 
@@ -100,10 +102,11 @@ def greedy_tree(
     certain = plan.splitter != RANDOM and not columns.gaps.any()
     branches = np.empty(0, np.int32)
     n_branches = 0
-    put(room, 0, 0, len(rows), -1, 0, len(plan.cost), root_key)
-    waiting = 1
+    nothing = np.int64(0)  # not a literal, for which numba compiles functions once more
+    put(room, nothing, nothing, len(rows), nothing - 1, nothing, len(plan.cost), root_key)
+    waiting = nothing + 1
     near_until = 0  # how many nodes must wait for rows to be those brought near; 0: none are
-    size = 0
+    size = nothing
     while waiting > 0:
         waiting -= 1
         start = room.waiting[waiting, 0]
@@ -203,11 +206,10 @@ def greedy_tree(
             middle = start + partition(cells, best, here, cut, goes_left, missing, room.buffer)
             # the left child comes last, so that it follows its parent
             child = mix(key, np.uint64(1))
-            put(room, waiting, middle, stop, node, RIGHT, n_features, child)
+            put(room, waiting, middle, stop, node, nothing + RIGHT, n_features, child)
             child = mix(key, np.uint64(0))
-            put(room, waiting + 1, start, middle, node, LEFT, n_features, child)
+            put(room, waiting + 1, start, middle, node, nothing + LEFT, n_features, child)
             waiting += 2
-    _fill_empty_branches(size, tree, branches)
     return size, branches[:n_branches]
 
 
@@ -232,7 +234,7 @@ def best_split(
     lowers a supermodular F by nothing here does so nowhere below: such features go behind the others
     and are not tried again below.
     """
-    best = LEAF
+    best = np.int64(LEAF)
     best_cost = 0.0
     best_drop = 0.0
     best_cut = -1
@@ -257,18 +259,24 @@ def best_split(
         size = fill_profile(
             cells, j, columns.n_codes[j], rows, room.label, room.times, len(node.total), room.profile
         )
-        drop, cut, threshold, route = search(
-            room.profile,
-            size,
-            columns.nominal[j],
-            plan.splitter,
-            columns.points[columns.offset[j] : columns.offset[j + 1]],
-            columns.key[j],
-            node,
-            plan.measure,
-            room.cuts,
-            room.thresholds,
-        )
+        cut = -1
+        threshold = np.nan
+        route = BY_CATEGORY
+        if columns.nominal[j]:
+            left = search_nominal(room.profile, size, node, plan.measure)
+        else:
+            left, cut, threshold, route = search_numeric(
+                room.profile,
+                size,
+                plan.splitter,
+                columns.points[columns.offset[j] : columns.offset[j + 1]],
+                mix(node.key, columns.key[j]),
+                node,
+                plan.measure,
+                room.cuts,
+                room.thresholds,
+            )
+        drop = node.impurity - left
         if j == best or is_better(j, plan.cost[j], drop, best, best_cost, best_drop):
             best = j
             searched = j
@@ -304,8 +312,8 @@ def least_per_drop(columns: Columns, cells: Cells, rows: Ids, plan: Plan, node: 
     return least
 
 
-@inner
-def _fill_empty_branches(size: int, tree: Tree, branches: Ids) -> None:
+@kernel
+def fill_empty_branches(size: int, tree: Tree, branches: Ids) -> None:
     """Categories absent from a node's training rows go where most of its rows went."""
     for node in range(size):
         if tree.feature[node] == LEAF or tree.route[node] != BY_CATEGORY:
