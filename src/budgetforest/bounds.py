@@ -164,14 +164,14 @@ def open_brackets(
     least = bounds.least
     most = bounds.most
     first = np.uintp(rows[0])
-    for j in range(len(least)):
-        least[j] = bounds.near[first, j]
-        most[j] = bounds.near[first, j]
+    for column in range(len(least)):
+        least[column] = bounds.near[first, column]
+        most[column] = bounds.near[first, column]
     for i in range(len(rows)):
         row = np.uintp(rows[i])
-        for j in range(len(least)):
-            least[j] = min(least[j], bounds.near[row, j])
-            most[j] = max(most[j], bounds.near[row, j])
+        for column in range(len(least)):
+            least[column] = min(least[column], bounds.near[row, column])
+            most[column] = max(most[column], bounds.near[row, column])
     for at in range(n_features):
         j = np.uintp(features[at])
         high = min(np.int64(columns.n_codes[j]) - 1, np.int64(bounds.most[j]))

@@ -102,7 +102,7 @@ def greedy_tree(
     certain = plan.splitter != RANDOM and not columns.gaps.any()
     branches = np.empty(0, np.int32)
     n_branches = 0
-    nothing = np.int64(0)  # not a literal, for which numba compiles functions once more
+    nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
     put(room, nothing, nothing, len(rows), nothing - 1, nothing, len(plan.cost), root_key)
     waiting = nothing + 1
     near_until = 0  # how many nodes must wait for rows to be those brought near; 0: none are
@@ -234,7 +234,7 @@ def best_split(
     lowers a supermodular F by nothing here does so nowhere below: such features go behind the others
     and are not tried again below.
     """
-    best = np.int64(LEAF)
+    best = int(np.int64(LEAF))
     best_cost = 0.0
     best_drop = 0.0
     best_cut = -1

@@ -235,7 +235,7 @@ def search_numeric(
     for c in range(len(node.total)):
         missing += profile.missing[c]
     least = np.inf
-    best = np.int64(-1)
+    best = int(np.int64(-1))
     route = MISSING_RIGHT
     for missing_left in range(1, -1, -1) if missing > 0 else range(1):
         if missing > 0 and missing_left == 0 and size > 0:
