@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench paper docs clean
+.PHONY: help demo test check bench paper paper-quick docs clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 demo: $(VENV)/.demo  ## set up, train within a budget, compare, decide one row feature by feature
 	$(RUN) -m budgetforest demo
@@ -27,8 +27,11 @@ check: $(VENV)/.check  ## format, lint, types, import order
 bench: $(VENV)/.bench  ## measure speed beside scikit-learn, what certain exit saves, the README's curve
 	$(RUN) -m benchmarks
 
-paper: $(VENV)/.bench  ## measure the paper's tables and figures and write docs/results.md
+paper: $(VENV)/.bench  ## measure the paper's tables and figures and the peers, within an hour; write docs/results.md
 	$(RUN) -m benchmarks paper
+
+paper-quick: $(VENV)/.bench  ## the same on few rows and settings, in minutes, into .paper-quick/
+	$(RUN) -m benchmarks paper --quick --out .paper-quick
 
 docs: $(VENV)/.docs  ## build the documentation into site/
 	$(VENV)/bin/mkdocs build --strict
@@ -45,4 +48,4 @@ $(VENV)/.%: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 clean:  ## remove what make made
-	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) .paper-quick site .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -1,22 +1,42 @@
-"""``python -m benchmarks`` runs every measurement; give names to run some."""
+"""``python -m benchmarks`` measures speed and savings; ``python -m benchmarks paper`` the paper's figures."""
 
 import warnings
+from pathlib import Path
 
 import click
+import matplotlib
 
 from benchmarks import curve, exit, paper, speed
-from budgetforest import UnusualData
+from budgetforest import BudgetForestWarning
 
-MEASUREMENTS = {"speed": speed.run, "exit": exit.run, "curve": curve.run, "paper": paper.run}
-
-
-@click.command()
-@click.argument("names", nargs=-1, type=click.Choice(list(MEASUREMENTS)))
-def main(names: tuple[str, ...]) -> None:
-    """Run the measurements NAMES (all but paper by default) and write their results beside this package."""
-    warnings.simplefilter("ignore", UnusualData)  # a constant column is no news here
-    for name in names or [n for n in MEASUREMENTS if n != "paper"]:
-        MEASUREMENTS[name]()
+MEASUREMENTS = {"speed": speed.run, "exit": exit.run, "curve": curve.run}
 
 
-main()
+@click.group(invoke_without_command=True)
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Run every measurement but the paper's, or those named; results are written beside this package."""
+    warnings.simplefilter("ignore", BudgetForestWarning)  # a constant column is no news here
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "budgetforest"  # the same picture is the same file
+    if context.invoked_subcommand is None:
+        for run in MEASUREMENTS.values():
+            run()
+
+
+for name, run in MEASUREMENTS.items():
+    main.command(name, help=run.__doc__)(run)
+
+
+@main.command("paper")
+@click.argument("names", nargs=-1, type=click.Choice(list(paper.EXPERIMENTS)))
+@click.option("--quick", is_flag=True, help="Few rows, settings and runs: minutes instead of an hour.")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Where to write instead of docs/."
+)
+def paper_(names: tuple[str, ...], quick: bool, out: Path | None) -> None:
+    """Measure the paper's tables and figures, all or the NAMES, and write the page of results."""
+    paper.run(names, quick=quick, out=out)
+
+
+main(prog_name="python -m benchmarks")

@@ -47,6 +47,12 @@ class Costs(NamedTuple):
         return bool((shared & (np.abs(opening - first[self.group]) > 1e-9 * self.cost)).any())
 
     @property
+    def total(self) -> float:
+        """The price of everything, acquired in column order."""
+        first = np.unique(self.group, return_index=True)[1]
+        return float(self.discount.sum() + (self.cost - self.discount)[first].sum())
+
+    @property
     def least(self) -> Floats:
         """(m) the least that a feature can cost a row."""
         alone = np.bincount(self.group)[self.group] == 1
@@ -65,10 +71,18 @@ def read_costs(costs: Anything, groups: Anything, names: Sequence[str]) -> Costs
     ``costs``: None (1 each), an array or list in column order, a mapping or Series by feature name, a
     dataframe or the path of a CSV with columns ``feature,cost[,group][,discount_cost]``.
     ``groups``: None, a list in column order, or a mapping by feature name; None, NaN or "" = alone.
+    The ``costs_`` of another model are taken as they are.
 
     >>> read_costs({"age": 1, "mri": 300}, None, ["mri", "age"]).cost.tolist()
     [300.0, 1.0]
     """
+    if isinstance(costs, Costs):
+        if len(costs.cost) != len(names) or groups is not None:
+            raise InvalidCosts(
+                f"costs of a model with {len(costs.cost)} features, groups included, cannot serve "
+                f"{len(names)} features with groups={groups!r}; give a price list instead"
+            )
+        return costs
     prices = _prices(costs, names)
     if groups is not None:
         labels = _by_name(groups, names, "groups", complete=False)

@@ -1,0 +1,111 @@
+"""Every method of the comparison, one file each.
+
+A file has ``METHODS``, a title for each of its methods with a function from a ``Task`` to fitted models, cheap
+and dear. It may look at training and validation rows as it likes; which model is taken at a budget is
+decided for it, on validation rows, and judged on test rows, for all methods alike. Files are found by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import NamedTuple
+
+import numpy as np
+
+from budgetforest import Choice, Curve, curve_of, precision_at
+from budgetforest.charge import charge, scores
+from budgetforest.costs import Costs
+from budgetforest.forest import Answer, Forest
+
+
+class Part(NamedTuple):
+    """Some rows: for training, validation or test."""
+
+    X: np.ndarray
+    """(n, m) float32, NaN where missing."""
+    y: np.ndarray
+    """(n) class codes 0, 1, ...; every class is in training."""
+    query: np.ndarray | None = None
+    """(n) the query of a document, if this is a ranking."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A data set to be learnt."""
+
+    title: str
+    train: Part
+    validation: Part
+    test: Part
+    costs: Costs
+    """``cost`` (m) is each feature's own price; discounts of groups are in there, too."""
+    seed: int = 0
+    quick: bool = False
+    """Try few settings: the whole in seconds, for tests."""
+    n_jobs: int = 2
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.train.y.max()) + 1
+
+    def loss(self, scores: np.ndarray, part: Part) -> np.ndarray:
+        """1 for a wrong label; in a ranking, what each query lacks of a precision of 1."""
+        if part.query is None:
+            return (scores.argmax(axis=1) != part.y).astype(float)
+        return 1 - precision_at(scores[:, 1] - scores[:, 0], part.y == 1, part.query)
+
+    def spent(self, per_row: np.ndarray, part: Part) -> np.ndarray:
+        """What rows pay; in a ranking by query, so that the mean is still that of a document."""
+        if part.query is None:
+            return per_row
+        _, place = np.unique(part.query, return_inverse=True)
+        per_query = np.bincount(place, per_row)
+        return per_query * (len(per_query) / len(per_row))
+
+
+class Model(NamedTuple):
+    """A fitted model on offer."""
+
+    what: str
+    """Its settings, for people."""
+    judge: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+    """From rows to their scores (n, k), the largest of which is the label, and what each row pays (n)."""
+
+
+Method = Callable[[Task], Iterator[Model]]
+
+
+def methods() -> dict[str, Method]:
+    """All methods by title."""
+    files = [import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__)]
+    return {title: method for file in files for title, method in file.METHODS.items()}
+
+
+def measure(title: str, method: Method, task: Task) -> Curve:
+    """The curve of one method: models are taken on validation rows and judged on test rows."""
+    common = np.bincount(task.train.y, minlength=task.n_classes).astype(float)
+    free = Model("no feature", lambda X: (np.tile(common, (len(X), 1)), np.zeros(len(X))))
+    return curve_of(title, [_offer(model, task) for model in (free, *method(task))])
+
+
+def _offer(model: Model, task: Task) -> Choice:
+    def judged(part: Part) -> tuple[np.ndarray, np.ndarray]:
+        scores, paid = model.judge(part.X)
+        return task.spent(paid, part), task.loss(scores, part)
+
+    paid, loss = judged(task.validation)
+    return Choice(model.what, float(paid.mean()), float(loss.mean()), lambda: judged(task.test))
+
+
+def forest_model(what: str, forest: Forest, answer: Answer = Answer.PROBA) -> Model:
+    """A ``Forest`` on offer; by default rows pay for all that they meet in any tree."""
+
+    def judge(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        with ThreadPoolExecutor(2) as pool:
+            return scores(forest, X, pool), charge(forest, X, answer, pool).spent
+
+    return Model(what, judge)

@@ -1,0 +1,38 @@
+"""Data sets as tasks, and what is absent."""
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+
+from benchmarks.data import Absent, Data, load, split
+from benchmarks.methods import Part, Task
+from budgetforest.costs import read_costs
+
+
+def tasks(names: tuple[str, ...], absent: list[str], *, quick: bool = False) -> Iterator[tuple[Data, Task]]:
+    """The data sets that are there; of the others ``absent`` gets the reason."""
+    for name in names:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # that a source is tried again
+                data = load(name)
+        except Absent as reason:
+            absent.append(str(reason))
+        else:
+            yield data, task_of(data, quick=quick)
+
+
+def task_of(data: Data, *, quick: bool = False) -> Task:
+    """Training, validation and test rows of a data set, with its prices."""
+    X = data.X.to_numpy(np.float32)
+    _, y = np.unique(data.y, return_inverse=True)
+    parts = [
+        Part(X[rows], y[rows], None if data.query is None else data.query[rows]) for rows in split(data, 0)
+    ]
+    return Task(data.title, *parts, read_costs(data.costs, None, list(data.X.columns)), quick=quick)
+
+
+def absences(absent: list[str]) -> str:
+    """A paragraph of what was not there to be measured."""
+    return "".join(f"\nNot measured: {reason}\n" for reason in absent)

@@ -1,0 +1,266 @@
+"""Figure 4 and the comparison with the peers: error at a ladder of budgets, on the same rows."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from rich.progress import Progress
+
+from benchmarks.methods import Task, methods
+from benchmarks.methods import measure as measure_method
+from benchmarks.paper.rows import absences, tasks
+from budgetforest.curve import Curve, Interval, interval
+
+SETS = (
+    "covtype",
+    "miniboone",
+    "miniboone_tiny",
+    "cifar10_kmeans400",
+    "mq2008",
+    "mslr_sample",
+    "yahoo_ltrc",
+    "statlog_dna",
+    "ann_thyroid",
+    "heart_cleveland",
+    "pima_diabetes",
+)
+LADDER = (0.02, 0.04, 0.06, 0.08, 0.12, 0.16, 0.24, 0.40)
+"""Budgets as shares of the price of everything; of 50 equal prices 1, 2, 3, 4, 6, 8, 12, 20."""
+RUNS = 10
+PAPER, EXIT = "BudgetRF", "BudgetRF, certain exit"
+THEIRS = ("CSTC", "ASTC", "random forest")
+"""What the paper compares with."""
+
+
+def measure(quick: bool) -> dict:
+    """Every method on every data set; BudgetRF in ten runs that differ in their seed."""
+    absent: list[str] = []
+    found = []
+    with Progress() as bars:
+        for data, task in tasks(("miniboone_tiny", "wdbc") if quick else SETS, absent, quick=quick):
+            steps = len(methods()) + (2 if quick else RUNS) - 1
+            bar = bars.add_task(data.title, total=steps)
+            found.append(
+                {"note": data.note} | compare(task, 2 if quick else RUNS, partial(bars.advance, bar))
+            )
+    return {"sets": found, "absent": absent}
+
+
+def compare(task: Task, runs: int, tell) -> dict:
+    """All methods on one data set."""
+    budgets = [share * task.costs.total for share in LADDER]
+    curves = {}
+    for title, method in methods().items():
+        curves[title] = measure_method(title, method, task)
+        if title != PAPER:
+            tell()  # the two accounts of BudgetRF share their trees
+    again = {title: [curves[title]] for title in (PAPER, EXIT)}
+    tell()
+    for seed in range(1, runs):
+        other = replace(task, seed=seed)
+        for title, line in again.items():
+            line.append(measure_method(title, methods()[title], other))
+        tell()
+    return {
+        "title": task.title,
+        "rows": [len(part.y) for part in (task.train, task.validation, task.test)],
+        "ranking": task.train.query is not None,
+        "budgets": budgets,
+        "curves": {title: summary(curve, budgets) for title, curve in curves.items()},
+        "runs": {title: spread(line, budgets) for title, line in again.items()},
+        "apart": {
+            ours: {
+                title: apart(curves[ours], curve, budgets) for title, curve in curves.items() if title != ours
+            }
+            for ours in (PAPER, EXIT)
+        },
+    }
+
+
+def summary(curve: Curve, budgets: list[float]) -> dict:
+    """Points of a curve, error and model at every budget, and the mean error between the outer two."""
+    return {
+        "points": list(zip(curve.cost.tolist(), curve.error.tolist(), strict=True)),
+        "at": [curve.at(budget) for budget in budgets],
+        "what": [curve.what[curve.taken(budget)] for budget in budgets],
+        "area": curve.area(budgets[0], budgets[-1]),
+    }
+
+
+def spread(runs: list[Curve], budgets: list[float]) -> dict:
+    """Mean and standard deviation over runs at every budget, and the mean cost there."""
+    errors = np.array([[run.error[run.taken(budget)] for budget in budgets] for run in runs])
+    costs = np.array([[run.cost[run.taken(budget)] for budget in budgets] for run in runs])
+    return {
+        "runs": len(runs),
+        "cost": costs.mean(axis=0).tolist(),
+        "error": errors.mean(axis=0).tolist(),
+        "sd": errors.std(axis=0).tolist(),
+    }
+
+
+def apart(ours: Curve, other: Curve, budgets: list[float]) -> list[Interval]:
+    """How much more the other errs at every budget, row by row, with an interval."""
+    return [interval(other.loss[other.taken(b)] - ours.loss[ours.taken(b)]) for b in budgets]
+
+
+def verdict(difference: list[float]) -> str:
+    """Win, tie or loss of ours: a tie where the interval holds 0."""
+    _, low, high = difference
+    return "win" if low > 0 else "loss" if high < 0 else "tie"
+
+
+def draw(figures: dict, docs: Path) -> None:
+    """Figure 4 beside the paper's peers, and the same beside today's."""
+    others = sorted({t for s in figures["sets"] for t in s["curves"]} - {PAPER, EXIT})
+    theirs = [title for title in others if title in THEIRS]
+    today = [title for title in others if title not in THEIRS]
+    for name, others in (("figure4", theirs), ("peers", today)):
+        sets = figures["sets"]
+        if not sets:
+            continue
+        across = min(3, len(sets))
+        down = -(-len(sets) // across)
+        figure, axes = plt.subplots(
+            down, across, figsize=(4.2 * across, 3.2 * down), layout="constrained", squeeze=False
+        )
+        for ax in axes.flat[len(sets) :]:
+            ax.set_visible(False)
+        for ax, found in zip(axes.flat, sets, strict=False):
+            _panel(ax, found, others)
+        handles, labels = axes.flat[0].get_legend_handles_labels()
+        figure.legend(handles, labels, frameon=False, loc="outside lower center", ncols=4)
+        figure.savefig(docs / f"{name}.svg", metadata={"Date": None})
+        plt.close(figure)
+
+
+COLOURS = ("#7570b3", "#d95f02", "#e7298a", "#66a61e", "#a6761d", "#1b9ecf")
+
+
+def _panel(ax, found: dict, others: tuple[str, ...]) -> None:
+    shown = (lambda error: 1 - np.array(error)) if found["ranking"] else np.array
+    most = found["budgets"][-1] * 1.1
+    for title, colour in zip(others, COLOURS, strict=False):
+        cost, error = np.transpose(sorted(map(tuple, found["curves"][title]["points"])))
+        ax.plot(
+            cost[cost <= most],
+            shown(error)[cost <= most],
+            ".-",
+            color=colour,
+            linewidth=1,
+            markersize=3,
+            label=title,
+        )
+    for title, colour in ((PAPER, "#999999"), (EXIT, "#1f6f54")):
+        runs = found["runs"][title]
+        ax.errorbar(
+            runs["cost"],
+            shown(runs["error"]),
+            runs["sd"],
+            color=colour,
+            capsize=2,
+            linewidth=1.6,
+            label=title,
+        )
+    ax.set(
+        title=found["title"], xlabel="mean cost", ylabel="precision@5" if found["ranking"] else "test error"
+    )
+    best = min(min(runs["error"]) for runs in found["runs"].values())
+    worst = max(runs["error"][1] for runs in found["runs"].values())
+    if not found["ranking"]:
+        ax.set_ylim(max(0, best - 0.3 * (worst - best)), worst + 0.15 * (worst - best))
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def section(figures: dict) -> str:
+    """Pictures, tables of errors, wins and losses."""
+    if not figures["sets"]:
+        return "## Figure 4 and the peers\n" + absences(figures["absent"])
+    runs = figures["sets"][0]["runs"][PAPER]["runs"]
+    lines = [
+        "## Figure 4: error against cost",
+        "",
+        "BudgetRF as in the paper (ten alphas, 40 trees; rankings: alpha 0, 140 trees, ratio of leaf counts, precision@5)",
+        f"with binned splits: mean and standard deviation of {runs} runs. *Certain exit* is the same trees, asked only until the",
+        "label is certain. Every method tunes its own knobs; at each budget its model of least validation error is taken.",
+        "",
+        "![Test error against mean cost beside the paper's peers](figure4.svg)",
+        "",
+        "## The peers of today",
+        "",
+        "![Test error against mean cost beside today's peers](peers.svg)",
+        "",
+        *_errors(figures["sets"]),
+        "",
+        "### Wins, ties and losses",
+        "",
+        "Cells are budgets. A win or a loss is a difference whose 95 % bootstrap interval, paired by test rows, leaves out 0.",
+        "",
+        *_tallies(figures["sets"]),
+        "",
+        "### Where we lose",
+        "",
+        f"Every cell where {EXIT} loses.",
+        "",
+        *_losses(figures["sets"]),
+    ]
+    return "\n".join(lines) + "\n" + absences(figures["absent"])
+
+
+def _errors(sets: list[dict]) -> Iterator[str]:
+    for found in sets:
+        kind = "1 - precision@5" if found["ranking"] else "Test error"
+        rows = " / ".join(f"{n:,}" for n in found["rows"])
+        yield f"### {found['title']}"
+        yield ""
+        yield f"{rows} rows for training, validation and test." + (
+            f" Note: {found['note']}." if found["note"] else ""
+        )
+        yield f"{kind} at each budget; the last column is the mean between the outer budgets, with its interval."
+        yield ""
+        yield f"| budget | {' | '.join(f'{budget:.3g}' for budget in found['budgets'])} | mean |"
+        yield "|---" * (len(found["budgets"]) + 2) + "|"
+        best = [
+            min(curve["at"][b][0] for curve in found["curves"].values()) for b in range(len(found["budgets"]))
+        ]
+        for title, curve in found["curves"].items():
+            cells = " | ".join(
+                f"**{at[0]:.3f}**" if at[0] == least else f"{at[0]:.3f}"
+                for at, least in zip(curve["at"], best, strict=True)
+            )
+            mean, low, high = curve["area"]
+            yield f"| {title} | {cells} | {mean:.3f} ({low:.3f} to {high:.3f}) |"
+        yield ""
+
+
+def _tallies(sets: list[dict]) -> Iterator[str]:
+    for ours in (PAPER, EXIT):
+        yield f"| {ours} against | {' | '.join(found['title'] for found in sets)} | all |"
+        yield "|---" * (len(sets) + 2) + "|"
+        for title in sets[0]["apart"][ours]:
+            verdicts = [[verdict(d) for d in found["apart"][ours][title]] for found in sets]
+            cells = [_tally(v) for v in verdicts]
+            yield f"| {title} | {' | '.join(cells)} | {_tally([v for part in verdicts for v in part])} |"
+        yield ""
+
+
+def _tally(verdicts: list[str]) -> str:
+    return " / ".join(str(verdicts.count(kind)) for kind in ("win", "tie", "loss"))
+
+
+def _losses(sets: list[dict]) -> Iterator[str]:
+    yield "| data | peer | budget | ours | peer's | difference |"
+    yield "|---" * 6 + "|"
+    for found in sets:
+        for title, differences in found["apart"][EXIT].items():
+            for place, difference in enumerate(differences):
+                if title != PAPER and verdict(difference) == "loss":
+                    ours, theirs = (found["curves"][t]["at"][place][0] for t in (EXIT, title))
+                    mean, low, high = difference
+                    yield (
+                        f"| {found['title']} | {title} | {found['budgets'][place]:.3g} | {ours:.3f} | {theirs:.3f} "
+                        f"| {mean:.3f} ({low:.3f} to {high:.3f}) |"
+                    )
