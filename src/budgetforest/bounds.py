@@ -30,8 +30,10 @@ FEW_ROUNDS = 3
 """The same where not every cut can be had, so that pivots promise nothing."""
 
 ROUNDING = 1.0 + 1e-12
-TINY = 1e-290
-"""More than rounding can do to a risk, if it is not tiny."""
+"""More than rounding can do to a risk, if it is not less than ``LEAST_RISK``."""
+
+LEAST_RISK = 1e-290
+"""Risks below are not told apart: rounding can do anything to them, even make them 0."""
 
 FEW = 32
 """Another round of pivots for all costs as much as searching four features and one in FEW."""
@@ -68,7 +70,7 @@ class Bounds(NamedTuple):
     before: Floats
     """(w) room for sums over classes."""
     worth: Floats
-    """(m) one over the cost."""
+    """(m) one over the cost, a guess of what wins: no bound rests on it."""
     least: Codes
     """(w) the least code of the node's rows."""
     most: Codes
@@ -81,8 +83,6 @@ def room_for_bounds(columns: Columns, cost: Floats, n_classes: int, n_rows: int)
     """Memory for bounds in subtrees of at most ``n_rows`` rows."""
     w = width_of(len(columns.n_codes))
     kind = columns.codes.dtype
-    with np.errstate(divide="ignore", over="ignore"):
-        worth = 1 / cost
     return Bounds(
         near=np.zeros((n_rows, w), kind),
         pivot=np.zeros(w, kind),
@@ -92,7 +92,7 @@ def room_for_bounds(columns: Columns, cost: Floats, n_classes: int, n_rows: int)
         present=np.empty((n_classes, w), np.int32),
         few=np.zeros(w, np.uint8),
         before=np.empty(w),
-        worth=worth,
+        worth=1 / np.maximum(cost, LEAST_RISK),
         least=np.zeros(w, kind),
         most=np.zeros(w, kind),
         kept=np.zeros((KEPT, w), kind),
@@ -292,9 +292,7 @@ def keep_promising(
     features[0] = first
     sure = node.impurity - bounds.known[first, SURE]
     certain = certain and sure > LEAST_DROP
-    limit = cost[first] / sure * ROUNDING if certain else np.inf
-    if limit < TINY:
-        limit = np.inf
+    limit = max(cost[first] / sure * ROUNDING, LEAST_RISK) if certain else np.inf
     at = 0
     while at < alive:
         j = np.uintp(features[at])
@@ -339,7 +337,8 @@ def next_pivot(known: Floats) -> int:
     high = known[HIGH + CUT]
     down = known[LOW + RIGHT] - known[LOW + LEFT]
     up = known[HIGH + LEFT] - known[HIGH + RIGHT]
-    cut = low + (high - low) * (down / (down + up))
+    share = down / (down + up) if 0.0 < down + up < np.inf else 0.5
+    cut = low + (high - low) * share
     return int(max(low + 1.0, min(high - 1.0, cut)))
 
 
