@@ -26,6 +26,7 @@ KINDS = {
     "expected pairs": ({"criterion": "expected"}, reference.pairs(0), reference.expected),
 }
 COSTS = st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.0, 2.0, 7.0]), min_size=5, max_size=5)
+EXTREMES = st.sampled_from([5e-324, 1.5e-323, 1e-310, 1e-292, 1e-288, 1e307, 1.7e308])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -37,6 +38,14 @@ def test_tree_equals_the_papers(kind, data, costs):
     model = one_tree(X, y, costs=costs, **parameters)
     expected = reference.greedy_tree(as_rows(X), y.tolist(), y.max() + 1, costs, impurity, judge)
     assert nested(model) == expected
+
+
+@given(data=labelled_rows(), costs=st.lists(EXTREMES, min_size=5, max_size=5))
+def test_costs_that_rounding_destroys_change_nothing(data, costs):
+    X, y = data
+    costs = costs[: X.shape[1]]
+    expected = reference.greedy_tree(as_rows(X), y.tolist(), y.max() + 1, costs, reference.pairs(0))
+    assert nested(one_tree(X, y, costs=costs, alpha=0)) == expected
 
 
 @pytest.mark.parametrize("kind", ["pairs 0", "powers 2", "entropy"])

@@ -30,8 +30,8 @@ STYLES = ((31, 0.1), (4, 0.3), (31, 0.3), (8, 0.1), (127, 0.3), (8, 0.3), (4, 0.
 """Leaves and learning rate."""
 TRADE_OFFS = (1e-5, *10 ** np.arange(-3.5, 1.1, 0.25))
 """Price of the mean feature in units of loss per row; from about 1 on, no feature of that price is bought."""
-WORK = {"lazy": 2.8e8, "coupled": 1e9}
-"""Rows x features x classes x fits that take about 100 seconds on two cores."""
+WORK = {"lazy": 2.8e8, "coupled": 3e8}
+"""Rows x features x classes x fits that take a minute or two on two cores."""
 
 
 class Setting(NamedTuple):
