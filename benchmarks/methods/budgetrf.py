@@ -1,7 +1,8 @@
 """BudgetRF, Algorithm 1 of the paper, under its own accounting and with certain exit: the same trees.
 
-As in the paper: threshold-Pairs, ten alphas, forests of up to 40 trees; for rankings alpha 0, up to 140 trees, and
-summed leaf counts whose ratio is the score. Splits are binned.
+As in the paper: threshold-Pairs, its ten alphas and larger ones until trees are single splits, so that small
+budgets are served, forests of up to 40 trees; for rankings alpha 0, up to 140 trees, and summed leaf counts whose
+ratio is the score. Splits are binned.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import numpy as np
 
 from benchmarks.methods import Model, Task, forest_model
 from budgetforest import BudgetForestClassifier
-from budgetforest.budget import ALPHAS
+from budgetforest.budget import ALPHAS, growing_alphas
 from budgetforest.forest import Answer, Forest, first_trees
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 40, 60, 90, 140)
@@ -40,8 +41,8 @@ def ratio(model: Model):
 def forests(task: Task, alphas: tuple[float, ...] = (), **parameters) -> dict[float, Forest]:
     """A forest for every alpha, by default the paper's; ``parameters`` are those of the estimator."""
     ranking = task.train.query is not None
-    grown = {}
-    for alpha in alphas or (ALPHAS[:1] if ranking else ALPHAS[:: 3 if task.quick else 1]):
+    grown: dict[float, Forest] = {}
+    for alpha in alphas or (ALPHAS[:1] if ranking else ALPHAS[::3] if task.quick else growing_alphas()):
         model = BudgetForestClassifier(
             method="paper",
             alpha=alpha,
@@ -52,7 +53,10 @@ def forests(task: Task, alphas: tuple[float, ...] = (), **parameters) -> dict[fl
             n_jobs=task.n_jobs,
             **parameters,
         )
-        grown[alpha] = model.fit(task.train.X, task.train.y).forest_
+        forest = model.fit(task.train.X, task.train.y).forest_
+        if not alphas and len(forest.nodes.feature) == forest.n_trees:
+            break  # no tree splits
+        grown[alpha] = forest
     return grown
 
 

@@ -24,7 +24,7 @@ from budgetforest.costs import Costs
 from budgetforest.draws import draw_rows, mix, tree_key, uniform
 from budgetforest.grow import LEFT, RIGHT, Sample, fill_empty_branches
 from budgetforest.jit import inner, kernel
-from budgetforest.rows import partition, partition_by_code
+from budgetforest.rows import Cells, partition, partition_by_code
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
 
 LEAST_GAIN = 1e-7
@@ -146,6 +146,7 @@ def saving_tree(
     desk: Desk,
 ) -> tuple[int, Ids]:
     """Split by the largest saving while there is one. Fills ``tree``; returns its size and branches."""
+    cells = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
     branches = np.empty(0, np.int32)
     n_branches = 0
     _put(desk, 0, 0, len(rows), -1, 0, root_key)
@@ -186,7 +187,7 @@ def saving_tree(
         tree.route[node] = best.route
         missing = columns.n_codes[j]
         if best.route == BY_CATEGORY:
-            partition_by_code(columns.codes[j], here, missing, desk.begin, desk.buffer)
+            partition_by_code(cells, j, here, missing, desk.begin, desk.buffer)
             if n_branches + missing + 1 > len(branches):
                 more = np.empty(2 * len(branches) + missing + 1, np.int32)
                 for branch in range(n_branches):
@@ -208,7 +209,7 @@ def saving_tree(
             if best.cut < missing - 1:
                 tree.threshold[node] = columns.points[columns.offset[j] + best.cut]
             to_left = best.route == MISSING_LEFT
-            middle = start + partition(columns.codes[j], here, best.cut, to_left, missing, desk.buffer)
+            middle = start + partition(cells, j, here, best.cut, to_left, missing, desk.buffer)
             # the left child comes last, so that it follows its parent
             _put(desk, waiting, middle, stop, node, RIGHT, mix(key, np.uint64(1)))
             _put(desk, waiting + 1, start, middle, node, LEFT, mix(key, np.uint64(0)))

@@ -19,8 +19,9 @@ from budgetforest.charge import Meter
 from budgetforest.costs import Costs
 from budgetforest.draws import in_order
 from budgetforest.forest import Answer, Context, Voting
-from budgetforest.grow import Plan, Sample, stream_of_trees
+from budgetforest.grow import Sample, stream_of_trees
 from budgetforest.impurity import compiled, is_admissible, is_symmetric
+from budgetforest.room import Plan
 from budgetforest.split import Measure, Splitter
 from budgetforest.table import Schema
 from budgetforest.tree import Tree
