@@ -317,8 +317,19 @@ def test_bad_parameters_are_named(rows, parameters, message):
 
 
 def test_parameters_of_the_paper_are_pointed_out(rows):
-    with pytest.warns(UnusualData, match="alpha, voting: without effect on method='auto'"):
-        BudgetForestClassifier(4, alpha=3, voting="soft", max_trees=2, random_state=0).fit(*rows[:2])
+    idle = {"alpha": 3, "splitter": "exact", "bootstrap": False}
+    with pytest.warns(UnusualData, match="alpha, splitter, bootstrap: without effect on method='auto'"):
+        model = BudgetForestClassifier(4, max_trees=2, random_state=0, **idle).fit(*rows[:2])
+    plain = BudgetForestClassifier(4, max_trees=2, random_state=0).fit(*rows[:2])
+    assert model.path_ == plain.path_
+
+
+def test_weights_that_are_not_whole_are_counted(rows):
+    weight = np.random.default_rng(0).random(600) + 0.5
+    model = BudgetForestClassifier(6, max_trees=8, random_state=0)
+    model.fit(*rows[:2], sample_weight=weight)
+    assert model.score(rows[2], rows[3]) > 0.5
+    assert model.forest_.nodes.counts[0].sum() * model.forest_.unit < 700
 
 
 def test_pool_of_threads_is_not_needed():

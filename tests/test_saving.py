@@ -28,7 +28,8 @@ def sample_of(X, y, weight=None, nominal=()):
         columns = to_columns(X, weight, schema, ranked=False, max_bins=256, pool=pool)
     label = y.astype(np.int32)
     order = in_order(hash_rows(X, label, schema), 0)
-    return Sample(columns, label, weight, order, int(weight.sum()))
+    by_class = np.argsort(label, kind="stable").astype(np.int32)
+    return Sample(columns, label, weight, order, by_class, int(weight.sum()))
 
 
 def priced(cost, group=None, discount=None):

@@ -271,7 +271,7 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
         else:
             trees = next(o.trees for o in self._offers if o.recipe == best.recipe)[: best.trees]
             self._warn_of_idle_trees(best, trees)
-            context = context_for(best, context)
+            context = context_for(best, context, self._settings_.unit)
         self.alpha_ = best.alpha if best else math.nan
         self.forest_ = join(trees, context)
         self.n_trees_ = len(trees)

@@ -23,6 +23,7 @@ from budgetforest.charge import charge, ladder
 from budgetforest.forest import Answer, Context, Voting, join
 from budgetforest.grow import Sample
 from budgetforest.saving import Growth, Owned, grow_one, grow_saving
+from budgetforest.split import Splitter
 from budgetforest.train import Rows, Settings, context_of, sample_of
 from budgetforest.tree import Tree, family
 
@@ -52,7 +53,7 @@ def grow_frontier(
     tell: Callable[[str, int], None] = lambda what, trees: None,
 ) -> Iterator[Offer]:
     """Every forest on offer, with all its exits measured."""
-    sample = sample_of(train, settings, pool)
+    sample = sample_of(train, settings._replace(bootstrap=True, splitter=Splitter.BINNED), pool)
     context = context_of(train, settings)._replace(voting=Voting.SOFT)
     trees = min(settings.max_trees, MOST_TREES)
     features = np.ones(len(settings.costs.cost), bool)
@@ -147,10 +148,12 @@ def smaller_pool(features: Flags, saved: Floats, cost: Floats) -> Flags:
     return kept
 
 
-def context_for(point: Point, context: Context) -> Context:
+def context_for(point: Point, context: Context, unit: float) -> Context:
     """What the forest of a point needs to know: growth by saving votes softly, and may exit."""
-    voting = Voting.SOFT if point.recipe.alpha < 0 else context.voting
-    return context._replace(voting=voting, threshold=point.threshold)
+    if point.recipe.alpha >= 0:
+        return context
+    unit = unit if point.recipe.cuts == "random" else 1.0  # the others count rows that were drawn
+    return context._replace(voting=Voting.SOFT, unit=unit, threshold=point.threshold)
 
 
 def measure(
