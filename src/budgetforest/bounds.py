@@ -35,9 +35,11 @@ ROUNDING = 1.0 + 1e-12
 LEAST_RISK = 1e-290
 """Risks below are not told apart: rounding can do anything to them, even make them 0."""
 
-KEPT = 64
 FEW = 32
-"""Searching one feature in FEW takes as long as another round of pivots for all."""
+"""Another round of pivots for all costs as much as searching four features and one in FEW."""
+
+KEPT = 64
+"""Waiting nodes that remember the pivots of their parents."""
 
 
 LEFT, RIGHT, CUT = 0, 1, 2
@@ -115,13 +117,15 @@ def bound_features(
     measure: Measure,
     features: Counts,
     n_features: int,
-    bounds: Bounds,
     place: int,
+    bounds: Bounds,
 ) -> tuple[int, int]:
     """Put the features that may have the least risk first; returns how many, and how many are of use.
 
     features:  | may win, the most promising first | cannot win here | no use below | ...
-    Rows are sorted by class; class c ends at ``ends[c]``. ``certain`` says that every cut can be had.
+
+    Rows are sorted by class; class c ends at ``ends[c]``. ``certain`` says that every cut can be had. The
+    node waited at ``place``, where its children will.
     """
     gaps = bool(columns.gaps.any())
     find_range(rows, bounds)
@@ -129,7 +133,6 @@ def bound_features(
     alive = n_features
     for number in range(-1 if gaps else 0, MOST_ROUNDS if certain else FEW_ROUNDS):
         count_left(rows, times, ends, bounds)
-        take_right(len(ends), bounds)
         for side in range(2):
             evaluate_columns(
                 measure.impurity,
@@ -143,7 +146,7 @@ def bound_features(
             leave_out_missing(len(ends), features, n_features, bounds)
             continue
         alive, n_features = keep_promising(columns, cost, certain, node, features, alive, n_features, bounds)
-        if alive * FEW <= len(bounds.pivot) + 128:
+        if alive * FEW <= len(bounds.pivot) + 4 * FEW:
             break
     for to in range(max(place, 0), min(place + 2, KEPT)):
         for j in range(len(bounds.pivot)):
@@ -180,7 +183,7 @@ def find_range(rows: Ids, bounds: Bounds) -> None:
 def open_brackets(
     columns: Columns, node: Node, features: Counts, n_features: int, place: int, gaps: bool, bounds: Bounds
 ) -> None:
-    """Before the first pivot: every cut is open."""
+    """Before the first pivot every cut is open; the parent's last pivot is a good first one."""
     for at in range(n_features):
         j = np.uintp(features[at])
         high = min(int(columns.n_codes[j]) - 1, int(bounds.most[j]))
@@ -216,7 +219,7 @@ def leave_out_missing(k: int, features: Counts, n_features: int, bounds: Bounds)
 
 @inner
 def count_left(rows: Ids, times: Ids, ends: Ids, bounds: Bounds) -> None:
-    """Class counts of the rows at or below the pivot of each feature."""
+    """Class counts of the rows at or below the pivot of each feature, and above it."""
     few = bounds.few
     start = 0
     for c in range(len(ends)):
@@ -240,6 +243,10 @@ def count_left(rows: Ids, times: Ids, ends: Ids, bounds: Bounds) -> None:
             for j in range(len(left)):
                 left[j] += few[j]
                 few[j] = 0
+        right = bounds.counts[1, c]
+        present = bounds.present[c]
+        for j in range(len(left)):
+            right[j] = present[j] - left[j]
 
 
 @inner
@@ -271,17 +278,6 @@ def count_few(
         for j in range(len(pivot)):
             few[j] += times_a if near[a, j] <= pivot[j] else 0
         at += 1
-
-
-@inner
-def take_right(k: int, bounds: Bounds) -> None:
-    """Class counts above the pivots."""
-    for c in range(k):
-        left = bounds.counts[0, c]
-        right = bounds.counts[1, c]
-        present = bounds.present[c]
-        for j in range(len(left)):
-            right[j] = present[j] - left[j]
 
 
 @inner

@@ -14,90 +14,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, MAX_CODES, Codes, Counts, Floats, Ids, Keys
+from budgetforest.arrays import LEAF, Counts, Ids
 from budgetforest.binning import Columns
-from budgetforest.bounds import REST, Bounds, bound_features, is_settled, room_for_bounds, width_of
+from budgetforest.bounds import REST, bound_features, is_settled
+from budgetforest.crossing import COUNTED_BELOW, approach, best_cut_of
 from budgetforest.draws import draw_rows, mix, tree_key
 from budgetforest.impurity import evaluate
 from budgetforest.jit import inner, kernel
-from budgetforest.rows import (
-    Cells,
-    Profile,
-    code_of,
-    fill_profile,
-    partition,
-    partition_by_code,
-    room_for,
-)
-from budgetforest.split import (
-    LEAST_DROP,
-    MOST_STUMPS,
-    RANDOM,
-    Measure,
-    Node,
-    is_better,
-    search,
-    search_nominal,
-)
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree, empty_tree
+from budgetforest.room import Plan, Room, bring_near, gather, put, room_for_growth
+from budgetforest.rows import Cells, fill_profile, partition, partition_by_code
+from budgetforest.split import LEAST_DROP, RANDOM, Node, is_better, search, search_nominal, threshold_between
+from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
 
 LEFT, RIGHT = -1, -2
 """Which child of its parent a waiting node is; from 0 up, a position in ``branches``."""
-
-
-NEAR_ROWS = 1024
-"""A subtree of so few rows is grown on a copy of its codes that fits the nearest caches."""
-
-NEAR_BLOCK = 64
-"""Rows copied together, so that the caches hold what is written."""
-
-NEAR_CELLS = 32 * 2**20
-"""The same where features are bounded: as many codes as stand side by side."""
-
-
-class Plan(NamedTuple):
-    """Everything that decides how trees grow, but for the rows."""
-
-    measure: Measure
-    splitter: int
-    """A ``Splitter``."""
-    cost: Floats
-    """(m) what the risk charges for a feature: always its own full cost, as in the paper."""
-    least: Floats
-    """(m) the least a feature can cost a row, for the certificate."""
-    n_classes: int
-
-
-class Room(NamedTuple):
-    """Memory of one tree's growth, used again for every node."""
-
-    profile: Profile
-    bounds: Bounds
-    label: Ids
-    """Dense classes of the node's rows, ascending."""
-    ends: Ids
-    """Where the rows of each dense class end."""
-    times: Ids
-    """How often each of the node's rows counts."""
-    buffer: Ids
-    begin: Counts
-    """Where the rows of each category begin."""
-    total: Counts
-    """Class counts of the node."""
-    shares: Floats
-    """(3, k) counts as weights: of the node, of a left and of a right child."""
-    cuts: Counts
-    thresholds: Floats
-    features: Counts
-    """All features, those still worth trying first."""
-    near: Codes
-    """Codes of a subtree's rows: those of ``bounds``, or by column."""
-    near_label: Ids
-    near_times: Ids
-    waiting: Counts
-    """(n, 5) nodes still to be decided: rows start to stop, parent, which child, features to try."""
-    keys: Keys
-    """(n) their keys."""
 
 
 class Sample(NamedTuple):
@@ -148,33 +78,6 @@ def grow_tree(sample: Sample, plan: Plan, seed: int, number: int) -> Tree:
     return Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
 
 
-def room_for_growth(columns: Columns, plan: Plan, n_rows: int) -> Room:
-    """Memory for a tree on so many rows."""
-    m, k = len(plan.cost), plan.n_classes
-    n_codes = int(columns.n_codes.max())
-    near_rows = min(n_rows, NEAR_CELLS // width_of(m) if plan.measure.bisect else NEAR_ROWS)
-    bounds = room_for_bounds(columns, plan.cost, k, near_rows)
-    return Room(
-        profile=room_for(n_codes, k, n_rows),
-        bounds=bounds,
-        label=np.empty(n_rows, np.int32),
-        ends=np.empty(k, np.int32),
-        times=np.empty(n_rows, np.int32),
-        buffer=np.empty(max(n_rows, k, MAX_CODES + 2), np.int32),
-        begin=np.empty(MAX_CODES + 2, np.int64),
-        total=np.empty(k, np.int64),
-        shares=np.empty((3, k)),
-        cuts=np.arange(max(n_codes, MOST_STUMPS) + 1),
-        thresholds=np.empty(MOST_STUMPS),
-        features=np.arange(m),
-        near=bounds.near.reshape(-1),
-        near_label=np.empty(near_rows, np.int32),
-        near_times=np.empty(near_rows, np.int32),
-        waiting=np.empty((n_rows + 1, 5), np.int64),
-        keys=np.empty(n_rows + 1, np.uint64),
-    )
-
-
 @kernel
 def greedy_tree(
     columns: Columns,
@@ -195,6 +98,7 @@ def greedy_tree(
     near = Cells(room.near, len(room.near_label), 1)
     if plan.measure.bisect:
         near = Cells(room.near, 1, room.bounds.near.shape[1])
+    certain = plan.splitter != RANDOM
     branches = np.empty(0, np.int32)
     n_branches = 0
     put(room, 0, 0, len(rows), -1, 0, len(plan.cost), root_key)
@@ -259,16 +163,16 @@ def greedy_tree(
                 room.times,
                 room.ends[:classes],
                 plan.cost,
-                plan.splitter != RANDOM,
+                certain,
                 known,
                 plan.measure,
                 room.features,
                 n_features,
-                room.bounds,
                 waiting if parent >= 0 else -1,
+                room.bounds,
             )
         best, cut, threshold, route, n_features = best_split(
-            columns, cells, here, plan, known, room, alive, n_features
+            columns, cells, here, plan, known, room, alive, n_features, certain
         )
         if best == LEAF:
             continue
@@ -309,61 +213,6 @@ def greedy_tree(
 
 
 @inner
-def put(
-    room: Room, at: int, start: int, stop: int, parent: int, slot: int, n_features: int, key: np.uint64
-) -> None:
-    """Let a node wait for its turn."""
-    room.waiting[at, 0] = start
-    room.waiting[at, 1] = stop
-    room.waiting[at, 2] = parent
-    room.waiting[at, 3] = slot
-    room.waiting[at, 4] = n_features
-    room.keys[at] = key
-
-
-@inner
-def bring_near(
-    far: Cells, near: Cells, label: Ids, times: Ids, rows: Ids, room: Room, n_features: int
-) -> None:
-    """Copy what a subtree needs of its rows, and number the rows 0, 1, 2, ..."""
-    for start in range(0, len(rows), NEAR_BLOCK):
-        stop = min(start + NEAR_BLOCK, len(rows))
-        for at in range(n_features):
-            j = room.features[at]
-            for i in range(start, stop):
-                to = np.uintp(j * near.by_feature + i * near.by_row)
-                near.codes[to] = code_of(far, j, rows[i])
-    for i in range(len(rows)):
-        room.near_label[i] = label[rows[i]]
-        room.near_times[i] = times[rows[i]]
-        rows[i] = i
-
-
-@inner
-def gather(rows: Ids, label: Ids, times: Ids, counts: Counts, plan: Plan, room: Room) -> int:
-    """Labels, times and class counts of a node's rows; returns how many classes it has.
-
-    Rows are sorted by class. Where F allows it, classes are renumbered so that those without rows
-    cost nothing.
-    """
-    classes = 0
-    i = 0
-    for c in range(len(counts)):
-        total = 0
-        while i < len(rows) and label[rows[i]] == c:
-            room.label[i] = classes
-            room.times[i] = times[rows[i]]
-            total += room.times[i]
-            i += 1
-        counts[c] = total
-        if total > 0 or not plan.measure.symmetric:
-            room.total[classes] = total
-            room.ends[classes] = i
-            classes += 1
-    return classes
-
-
-@inner
 def best_split(
     columns: Columns,
     cells: Cells,
@@ -373,13 +222,16 @@ def best_split(
     room: Room,
     alive: int,
     n_features: int,
+    certain: bool,
 ) -> tuple[int, int, float, int, int]:
     """The feature of least risk: (feature, last code left, threshold, route, features left).
 
     The first ``alive`` of ``room.features`` are tried, unless a bound says that they cannot beat the best
-    so far. One that has a single value here has a single value in every part of these rows, and one that
-    lowers a supermodular F by nothing here does so nowhere below: such features go behind
-    the others and are not tried again below.
+    so far; one whose bound is what it leaves is searched only if it is the best in the end.
+
+    A feature that has a single value here has a single value in every part of these rows, and one that
+    lowers a supermodular F by nothing here does so nowhere below: such features go behind the others
+    and are not tried again below.
     """
     best = LEAF
     best_cost = 0.0
@@ -387,15 +239,22 @@ def best_split(
     best_cut = -1
     best_threshold = np.nan
     best_route = 0
+    ends = room.ends[: len(node.total)]
     bounded = plan.measure.bisect and cells.by_feature == 1
     at = 0
     searched = LEAF
     while at < alive or best != searched:
         j = room.features[at] if at < alive else best
+        plain = not columns.nominal[j] and not columns.gaps[j]
+        counted = bounded and certain and plain and len(rows) < COUNTED_BELOW
         if bounded and at < alive:
             most = node.impurity - room.bounds.known[j, REST]
             better = is_better(j, plan.cost[j], most, best, best_cost, best_drop)
-            if better and is_settled(columns, j, plan.splitter != RANDOM, room.bounds):
+            while better and counted and not is_settled(columns, j, certain, room.bounds):
+                approach(cells, j, rows, room.times, ends, node, plan.measure, room.bounds)
+                most = node.impurity - room.bounds.known[j, REST]
+                better = is_better(j, plan.cost[j], most, best, best_cost, best_drop)
+            if better and is_settled(columns, j, certain, room.bounds):
                 best = j
                 best_cost = plan.cost[j]
                 best_drop = most
@@ -403,6 +262,14 @@ def best_split(
             if not better:
                 at += 1
                 continue
+        points = columns.points[columns.offset[j] : columns.offset[j + 1]]
+        if counted:
+            best_cut, after, more = best_cut_of(
+                cells, j, rows, room.times, ends, node, plan.measure, room.bounds
+            )
+            best_threshold = threshold_between(plan.splitter, best_cut, after, points)
+            best_route = MISSING_LEFT if more else MISSING_RIGHT
+            break
         size = fill_profile(
             cells, j, columns.n_codes[j], rows, room.label, room.times, len(node.total), room.profile
         )
@@ -411,7 +278,7 @@ def best_split(
             size,
             columns.nominal[j],
             plan.splitter,
-            columns.points[columns.offset[j] : columns.offset[j + 1]],
+            points,
             columns.key[j],
             node,
             plan.measure,

@@ -19,8 +19,9 @@ from budgetforest.charge import Meter
 from budgetforest.costs import Costs
 from budgetforest.draws import in_order
 from budgetforest.forest import Answer, Context, Voting
-from budgetforest.grow import Plan, Sample, stream_of_trees
+from budgetforest.grow import Sample, stream_of_trees
 from budgetforest.impurity import compiled, is_admissible, is_symmetric
+from budgetforest.room import Plan
 from budgetforest.split import Measure, Splitter
 from budgetforest.table import Schema
 from budgetforest.tree import Tree
@@ -170,7 +171,8 @@ def sample_of(train: Rows, settings: Settings, pool: Executor) -> Sample:
         pool=pool,
     )
     draws = max(1, round(train.weight.sum() * settings.unit)) if settings.bootstrap else 0
-    by_class = np.argsort(train.label, kind="stable").astype(np.int32)
+    narrow = train.label.astype(np.min_scalar_type(train.label.max()))  # sorted by radix
+    by_class = np.argsort(narrow, kind="stable").astype(np.int32)
     return Sample(columns, train.label, train.weight, in_order(train.hashes, 0), by_class, draws)
 
 
