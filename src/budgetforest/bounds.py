@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from budgetforest.arrays import Codes, Counts, Floats, Ids
 from budgetforest.binning import Columns
 from budgetforest.impurity import evaluate_columns
-from budgetforest.jit import inner
+from budgetforest.jit import ZERO, inner
 from budgetforest.split import LEAST_DROP, Measure, Node, is_better
 
 LANES = 32
@@ -221,7 +221,7 @@ def leave_out_missing(k: int, features: Counts, n_features: int, bounds: Bounds)
 def count_left(rows: Ids, times: Ids, ends: Ids, bounds: Bounds) -> None:
     """Class counts of the rows at or below the pivot of each feature, and above it."""
     few = bounds.few
-    start = 0
+    start = ZERO
     for c in range(len(ends)):
         left = bounds.counts[0, c]
         for j in range(len(left)):
@@ -296,7 +296,7 @@ def keep_promising(
     most = 0.0
     for at in range(alive):
         j = np.uintp(features[at])
-        narrow(bounds.pivot[j], bounds.at_pivot[0, j], bounds.at_pivot[1, j], bounds.known[j])
+        narrow(ZERO + bounds.pivot[j], bounds.at_pivot[0, j], bounds.at_pivot[1, j], bounds.known[j])
         if columns.nominal[j]:
             bounds.known[j, REST] = 0.0
         per_cost = (node.impurity - bounds.known[j, SURE]) * bounds.worth[j]

@@ -20,7 +20,7 @@ from budgetforest.bounds import REST, bound_features, is_settled
 from budgetforest.crossing import COUNTED_BELOW, approach, best_cut_of
 from budgetforest.draws import draw_rows, mix, tree_key
 from budgetforest.impurity import evaluate
-from budgetforest.jit import inner, kernel
+from budgetforest.jit import ZERO, inner, kernel
 from budgetforest.room import Plan, Room, bring_near, gather, put, room_for_growth
 from budgetforest.rows import Cells, fill_profile, partition, partition_by_code
 from budgetforest.split import LEAST_DROP, RANDOM, Node, is_better, search, search_nominal, threshold_between
@@ -101,10 +101,10 @@ def greedy_tree(
     certain = plan.splitter != RANDOM
     branches = np.empty(0, np.int32)
     n_branches = 0
-    put(room, 0, 0, len(rows), -1, 0, len(plan.cost), root_key)
-    waiting = 1
+    put(room, ZERO, ZERO, len(rows), ZERO - 1, ZERO, len(plan.cost), root_key)
+    waiting = ZERO + 1
     near_until = 0  # how many nodes must wait for rows to be those brought near; 0: none are
-    size = 0
+    size = ZERO
     while waiting > 0:
         waiting -= 1
         start = room.waiting[waiting, 0]
@@ -204,9 +204,9 @@ def greedy_tree(
             middle = start + partition(cells, best, here, cut, goes_left, missing, room.buffer)
             # the left child comes last, so that it follows its parent
             child = mix(key, np.uint64(1))
-            put(room, waiting, middle, stop, node, RIGHT, n_features, child)
+            put(room, waiting, middle, stop, node, ZERO + RIGHT, n_features, child)
             child = mix(key, np.uint64(0))
-            put(room, waiting + 1, start, middle, node, LEFT, n_features, child)
+            put(room, waiting + 1, start, middle, node, ZERO + LEFT, n_features, child)
             waiting += 2
     _fill_empty_branches(size, tree, branches)
     return size, branches[:n_branches]
@@ -233,7 +233,7 @@ def best_split(
     lowers a supermodular F by nothing here does so nowhere below: such features go behind the others
     and are not tried again below.
     """
-    best = LEAF
+    best = ZERO + LEAF
     best_cost = 0.0
     best_drop = 0.0
     best_cut = -1

@@ -16,13 +16,16 @@ import numpy as np
 from budgetforest.arrays import Counts, Floats
 from budgetforest.draws import mix, uniform
 from budgetforest.impurity import Impurity, evaluate
-from budgetforest.jit import inner
+from budgetforest.jit import ZERO, inner
 from budgetforest.rows import Profile
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT
 
 LEAST_DROP = 1e-7
 """A smaller drop of impurity is rounding, not progress."""
 
+
+CROSSING = -1.0
+"""In the place of a limit of F, which is never negative: where both sides cross."""
 
 MOST_STUMPS = 80
 """Random stumps of a feature at nodes of more than 2000 rows."""
@@ -112,17 +115,16 @@ def by_bisection(
                          --X-------
                      low - 1 | low
     """
-    low, after, before = _first(True, 0.0, cuts, n_cuts, profile, missing_left, node, measure)
+    low, after, before = _first(CROSSING, cuts, n_cuts, profile, missing_left, node, measure)
     if before <= after and low > 0:
         # before the crossing the right side is the worse one: the first cut of its plateau
-        low, after, _ = _first(False, before, cuts, low - 1, profile, missing_left, node, measure)
+        low, after, _ = _first(before, cuts, low - 1, profile, missing_left, node, measure)
         return before, low
     return (after, low) if low < n_cuts else (np.inf, -1)
 
 
 @inner
 def _first(
-    crossing: bool,
     limit: float,
     cuts: Counts,
     n_cuts: int,
@@ -131,7 +133,7 @@ def _first(
     node: Node,
     measure: Measure,
 ) -> tuple[int, float, float]:
-    """The first cut with F(left) >= F(right), or else with F(right) <= limit; ``n_cuts`` if none.
+    """The first cut with F(right) <= limit, or F(left) >= F(right) for ``CROSSING``; ``n_cuts`` if none.
 
     Also F(left) of that cut and F(right) of the one before, infinite where there is no such cut.
     """
@@ -142,7 +144,7 @@ def _first(
     while low < high:
         middle = (low + high) // 2
         left, right, _ = sides(profile, cuts[middle], missing_left, node, measure)
-        if left >= right if crossing else right <= limit:
+        if left >= right if limit == CROSSING else right <= limit:
             high = middle
             after = left
         else:
@@ -212,7 +214,7 @@ def threshold_of(
         return np.inf
     if splitter == RANDOM:
         return float(thresholds[cut])
-    return threshold_between(splitter, profile.code[cut], profile.code[cut + 1], points)
+    return threshold_between(splitter, ZERO + profile.code[cut], ZERO + profile.code[cut + 1], points)
 
 
 @inner
@@ -253,7 +255,7 @@ def search_numeric(
     for c in range(len(node.total)):
         missing += profile.missing[c]
     least = np.inf
-    best = -1
+    best = ZERO - 1
     route = MISSING_RIGHT
     for missing_left in range(1, -1, -1) if missing > 0 else range(1):
         if missing > 0 and missing_left == 0 and size > 0:
