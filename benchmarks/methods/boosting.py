@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import lightgbm
@@ -29,8 +30,8 @@ STYLES = ((31, 0.1), (4, 0.3), (31, 0.3), (8, 0.1), (127, 0.3), (8, 0.3), (4, 0.
 """Leaves and learning rate."""
 TRADE_OFFS = (1e-5, *10 ** np.arange(-3.5, 1.1, 0.25))
 """Price of the mean feature in units of loss per row; from about 1 on, no feature of that price is bought."""
-WORK = {"lazy": 2.8e8, "coupled": 1e9}
-"""Rows x features x classes x fits that take about 100 seconds on two cores."""
+WORK = {"lazy": 2.8e8, "coupled": 3e8}
+"""Rows x features x classes x fits that take a minute or two on two cores."""
 
 
 class Setting(NamedTuple):
@@ -109,19 +110,40 @@ def prefixes(what: str, booster: lightgbm.Booster, task: Task) -> Iterator[Model
     forest = from_lightgbm(booster, task.costs)
     if (forest.nodes.feature == LEAF).all():
         return
-    for rounds in rounds_of(task):
-        if rounds <= booster.current_iteration():
-            trees = first_trees(forest, rounds * booster.num_model_per_iteration())
-            yield Model(f"{rounds} rounds, {what}", partial(judge, booster, trees, rounds))
+    rounds = [n for n in rounds_of(task) if n <= booster.current_iteration()]
+    staged = Staged(booster, rounds)
+    for place, n in enumerate(rounds):
+        trees = first_trees(forest, n * booster.num_model_per_iteration())
+        yield Model(f"{n} rounds, {what}", partial(judge, staged, place, trees))
 
 
-def judge(
-    booster: lightgbm.Booster, trees: Forest, rounds: int, X: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+class Staged:
+    """Raw scores after each of several numbers of rounds, in one pass over all rounds."""
+
+    def __init__(self, booster: lightgbm.Booster, rounds: list[int]) -> None:
+        self.booster, self.rounds = booster, rounds
+        self.X: np.ndarray | None = None
+        self.raw: list[np.ndarray] = []
+
+    def after(self, place: int, X: np.ndarray) -> np.ndarray:
+        """(n) or (n, k) raw scores; those of the other numbers of rounds are kept for the same rows."""
+        if self.X is not X:
+            parts = [
+                self.booster.predict(X, start_iteration=low, num_iteration=high - low, raw_score=True)
+                for low, high in pairwise([0, *self.rounds])
+            ]
+            self.X, self.raw = X, list(np.cumsum(parts, axis=0))
+        return self.raw[place]
+
+
+def judge(staged: Staged, place: int, trees: Forest, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Raw scores of every class, and what rows pay for them."""
-    raw = booster.predict(X, num_iteration=rounds, raw_score=True, num_threads=1)
+    raw = staged.after(place, X)
+    if place == len(staged.rounds) - 1:
+        staged.X, staged.raw = None, []  # the last to be asked
     scores = raw if raw.ndim == 2 else np.column_stack([-raw, raw])
-    return scores, charge(trees, X, Answer.PROBA).spent
+    with ThreadPoolExecutor(2) as pool:
+        return scores, charge(trees, X, Answer.PROBA, pool).spent
 
 
 METHODS = {

@@ -94,7 +94,7 @@ def to_columns(
                 )
             steps = points[:-1] if nominal[j] or ranked else points
             n_codes[j] = len(points) if nominal[j] or ranked else len(points) + 1
-            gaps[j] = encode(column.astype(np.float64), steps, n_codes[j], codes[j])
+            gaps[j] = encode(column, steps, n_codes[j], codes[j])
             found.append(points)
         return found
 
@@ -141,18 +141,19 @@ def midpoints(low: Floats, high: Floats) -> Floats:
     return np.where(middle < high, middle, low)
 
 
-def encode(column: Floats, steps: Floats, missing: int, codes: Codes) -> bool:
+def encode(column: Matrix, steps: Floats, missing: int, codes: Codes) -> bool:
     """``codes[i]`` = how many steps lie below ``column[i]``; returns whether some are missing."""
-    full = np.full((1 << len(steps).bit_length()) - 1, np.inf)  # no value is above the padding
+    full = np.full((1 << len(steps).bit_length()) - 1, np.inf)
     full[: len(steps)] = steps
-    return _encode(column, full, missing, codes)
+    return bool(count_below(column.astype(np.float64), full, missing, codes))
 
 
 @kernel
-def _encode(column: Floats, steps: Floats, missing: int, codes: Codes) -> bool:
-    """The same; the number of steps is one less than a power of two, so every search halves.
+def count_below(column: Floats, steps: Floats, missing: int, codes: Codes) -> bool:
+    """``encode``, the steps padded: no value is above the padding.
 
-    Written with shifts, for a branch would be a toss-up. Eight halvings, the most of a byte, are unrolled.
+    The number of steps is one less than a power of two, so every search halves; written with shifts, for
+    a branch would be a toss-up. Eight halvings, the most of a byte, are unrolled.
     """
     levels = NONE
     while len(steps) >> levels > 0:

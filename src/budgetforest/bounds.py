@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from budgetforest.arrays import Codes, Counts, Floats, Ids
 from budgetforest.binning import Columns
 from budgetforest.impurity import evaluate_columns
-from budgetforest.jit import ZERO, inner
+from budgetforest.jit import inner
 from budgetforest.split import LEAST_DROP, Measure, Node, is_better
 
 LANES = 32
@@ -40,7 +40,6 @@ FEW = 32
 
 KEPT = 64
 """Waiting nodes that remember the pivots of their parents."""
-
 
 LEFT, RIGHT, CUT = 0, 1, 2
 LOW, HIGH = 0, 3
@@ -124,14 +123,14 @@ def bound_features(
 
     features:  | may win, the most promising first | cannot win here | no use below | ...
 
-    Rows are sorted by class; class c ends at ``ends[c]``. ``certain`` says that every cut can be had. The
-    node waited at ``place``, where its children will.
+    Rows are sorted by class; class c ends at ``ends[c]``. ``certain`` says that every cut of every feature
+    can be had, and that no value is missing. The node waited at ``place``, where its children will.
     """
-    gaps = bool(columns.gaps.any())
-    find_range(rows, bounds)
-    open_brackets(columns, node, features, n_features, place, gaps, bounds)
+    open_brackets(columns, rows, node, features, n_features, place, bounds)
     alive = n_features
-    for number in range(-1 if gaps else 0, MOST_ROUNDS if certain else FEW_ROUNDS):
+    for number in range(0 if certain else -1, MOST_ROUNDS if certain else FEW_ROUNDS):
+        if number < 0:
+            take_last_codes(features, n_features, bounds)
         count_left(rows, times, ends, bounds)
         for side in range(2):
             evaluate_columns(
@@ -155,53 +154,51 @@ def bound_features(
 
 
 @inner
-def find_range(rows: Ids, bounds: Bounds) -> None:
-    """Least and largest code of every feature."""
+def open_brackets(
+    columns: Columns, rows: Ids, node: Node, features: Counts, n_features: int, place: int, bounds: Bounds
+) -> None:
+    """Before the first pivot every cut between the least and the largest code is open.
+
+    The parent's last pivot is a good first one.
+    """
     least = bounds.least
     most = bounds.most
-    near = bounds.near
     first = np.uintp(rows[0])
-    for j in range(len(least)):
-        least[j] = near[first, j]
-        most[j] = near[first, j]
-    at = 1
-    while at + 2 <= len(rows):
-        a = np.uintp(rows[at])
-        b = np.uintp(rows[at + 1])
-        for j in range(len(least)):
-            least[j] = min(least[j], min(near[a, j], near[b, j]))
-            most[j] = max(most[j], max(near[a, j], near[b, j]))
-        at += 2
-    if at < len(rows):
-        a = np.uintp(rows[at])
-        for j in range(len(least)):
-            least[j] = min(least[j], near[a, j])
-            most[j] = max(most[j], near[a, j])
-
-
-@inner
-def open_brackets(
-    columns: Columns, node: Node, features: Counts, n_features: int, place: int, gaps: bool, bounds: Bounds
-) -> None:
-    """Before the first pivot every cut is open; the parent's last pivot is a good first one."""
+    for column in range(len(least)):
+        least[column] = bounds.near[first, column]
+        most[column] = bounds.near[first, column]
+    for i in range(len(rows)):
+        row = np.uintp(rows[i])
+        for column in range(len(least)):
+            least[column] = min(least[column], bounds.near[row, column])
+            most[column] = max(most[column], bounds.near[row, column])
     for at in range(n_features):
         j = np.uintp(features[at])
-        high = min(int(columns.n_codes[j]) - 1, int(bounds.most[j]))
-        low = min(int(bounds.least[j]), high) - 1
+        high = min(np.int64(columns.n_codes[j]) - 1, np.int64(bounds.most[j]))
+        low = min(np.int64(bounds.least[j]), high) - 1
         known = bounds.known[j]
         known[LOW + LEFT] = 0.0
         known[LOW + RIGHT] = node.impurity
+        known[LOW + CUT] = low
         known[HIGH + LEFT] = node.impurity
         known[HIGH + RIGHT] = 0.0
-        known[LOW + CUT] = low
         known[HIGH + CUT] = high
         pivot = (low + high) // 2
         if 0 <= place < KEPT:
-            pivot = int(bounds.kept[place, j])
-        bounds.pivot[j] = max(high, 0) if gaps else max(low + 1, min(high - 1, pivot))
+            pivot = np.int64(bounds.kept[place, j])
+        bounds.pivot[j] = max(low + 1, min(high - 1, pivot))
     for c in range(len(node.total)):
-        for column in range(len(bounds.pivot)):
-            bounds.present[c, column] = node.total[c]
+        present = bounds.present[c]
+        for column in range(len(present)):
+            present[column] = node.total[c]
+
+
+@inner
+def take_last_codes(features: Counts, n_features: int, bounds: Bounds) -> None:
+    """Pivots that have every value on the left, and only missing ones on the right."""
+    for at in range(n_features):
+        j = np.uintp(features[at])
+        bounds.pivot[j] = max(bounds.known[j, HIGH + CUT], 0.0)
 
 
 @inner
@@ -219,65 +216,50 @@ def leave_out_missing(k: int, features: Counts, n_features: int, bounds: Bounds)
 
 @inner
 def count_left(rows: Ids, times: Ids, ends: Ids, bounds: Bounds) -> None:
-    """Class counts of the rows at or below the pivot of each feature, and above it."""
+    """Class counts of the rows at or below the pivot of each feature, and above it.
+
+    Four rows at a time are added up in bytes, as long as these cannot overflow; other rows one by one.
+    """
+    near = bounds.near
+    pivot = bounds.pivot
     few = bounds.few
-    start = ZERO
+    at = 0
     for c in range(len(ends)):
         left = bounds.counts[0, c]
         for j in range(len(left)):
             left[j] = 0
-        while start < ends[c]:
+        while at < ends[c]:
             spare = 255
-            stop = start
-            while stop < ends[c] and times[stop] <= spare:
-                spare -= times[stop]
-                stop += 1
-            if stop == start:  # more than a byte holds
-                row = np.uintp(rows[start])
-                for j in range(len(left)):
-                    left[j] += times[start] if bounds.near[row, j] <= bounds.pivot[j] else 0
-                start += 1
-                continue
-            count_few(bounds.near, rows, times, start, stop, bounds.pivot, few)
-            start = stop
+            while at + 4 <= ends[c]:
+                spare -= times[at] + times[at + 1] + times[at + 2] + times[at + 3]
+                if spare < 0:
+                    break
+                row_a = np.uintp(rows[at])
+                row_b = np.uintp(rows[at + 1])
+                row_c = np.uintp(rows[at + 2])
+                row_d = np.uintp(rows[at + 3])
+                times_a = np.uint8(times[at])
+                times_b = np.uint8(times[at + 1])
+                times_c = np.uint8(times[at + 2])
+                times_d = np.uint8(times[at + 3])
+                for j in range(len(pivot)):
+                    few[j] += (
+                        (times_a if near[row_a, j] <= pivot[j] else 0)
+                        + (times_b if near[row_b, j] <= pivot[j] else 0)
+                        + (times_c if near[row_c, j] <= pivot[j] else 0)
+                        + (times_d if near[row_d, j] <= pivot[j] else 0)
+                    )
+                at += 4
+            row = np.uintp(rows[min(at, ends[c] - 1)])
+            once = times[at] if at < ends[c] else 0
             for j in range(len(left)):
-                left[j] += few[j]
+                left[j] += few[j] + (once if near[row, j] <= pivot[j] else 0)
                 few[j] = 0
+            at += 1 if at < ends[c] else 0
         right = bounds.counts[1, c]
         present = bounds.present[c]
         for j in range(len(left)):
             right[j] = present[j] - left[j]
-
-
-@inner
-def count_few(
-    near: Codes, rows: Ids, times: Ids, start: int, stop: int, pivot: Codes, few: NDArray[np.uint8]
-) -> None:
-    """Add up how often rows are at or below the pivots, four rows at a time."""
-    at = start
-    while at + 4 <= stop:
-        a = np.uintp(rows[at])
-        b = np.uintp(rows[at + 1])
-        c = np.uintp(rows[at + 2])
-        d = np.uintp(rows[at + 3])
-        times_a = np.uint8(times[at])
-        times_b = np.uint8(times[at + 1])
-        times_c = np.uint8(times[at + 2])
-        times_d = np.uint8(times[at + 3])
-        for j in range(len(pivot)):
-            few[j] += (
-                (times_a if near[a, j] <= pivot[j] else 0)
-                + (times_b if near[b, j] <= pivot[j] else 0)
-                + (times_c if near[c, j] <= pivot[j] else 0)
-                + (times_d if near[d, j] <= pivot[j] else 0)
-            )
-        at += 4
-    while at < stop:
-        a = np.uintp(rows[at])
-        times_a = np.uint8(times[at])
-        for j in range(len(pivot)):
-            few[j] += times_a if near[a, j] <= pivot[j] else 0
-        at += 1
 
 
 @inner
@@ -292,34 +274,25 @@ def keep_promising(
     bounds: Bounds,
 ) -> tuple[int, int]:
     """Part the features by their bounds, see ``bound_features``."""
-    best = -1
+    best = 0
     most = 0.0
     for at in range(alive):
         j = np.uintp(features[at])
-        narrow(ZERO + bounds.pivot[j], bounds.at_pivot[0, j], bounds.at_pivot[1, j], bounds.known[j])
+        narrow(int(np.int64(bounds.pivot[j])), bounds.at_pivot[0, j], bounds.at_pivot[1, j], bounds.known[j])
         if columns.nominal[j]:
             bounds.known[j, REST] = 0.0
-        per_cost = (node.impurity - bounds.known[j, SURE]) * bounds.worth[j]
-        if (
-            per_cost >= most
-            and certain
-            and not columns.nominal[j]
-            and not columns.gaps[j]
-            and (per_cost > most or best < 0 or features[at] < features[best])
-        ):
+            bounds.known[j, SURE] = node.impurity
+        drop = node.impurity - bounds.known[j, SURE if certain else REST]
+        per_cost = drop * bounds.worth[j]
+        if per_cost > most or (per_cost == most and features[at] < features[best]):
             most = per_cost
             best = at
-    first = -1
-    sure = 0.0
-    limit = np.inf
-    if best >= 0:
-        j = np.uintp(features[best])
-        sure = node.impurity - bounds.known[j, SURE]
-        if sure > LEAST_DROP:
-            first = features[best]
-            features[best] = features[0]
-            features[0] = first
-            limit = max(cost[j] / sure * ROUNDING, LEAST_RISK)
+    first = features[best]
+    features[best] = features[0]
+    features[0] = first
+    sure = node.impurity - bounds.known[first, SURE]
+    certain = certain and sure > LEAST_DROP
+    limit = max(cost[first] / sure * ROUNDING, LEAST_RISK) if certain else np.inf
     at = 0
     while at < alive:
         j = np.uintp(features[at])
@@ -331,8 +304,8 @@ def keep_promising(
             features[alive] = features[n_features]
             features[n_features] = np.int64(j)
         elif drop * limit < cost[j] or (
-            first >= 0
-            and features[at] > first
+            certain
+            and features[at] != first
             and not is_better(features[at], cost[j], drop, first, cost[first], sure)
         ):
             alive -= 1
@@ -370,7 +343,6 @@ def next_pivot(known: Floats) -> int:
 
 
 @inner
-def is_settled(columns: Columns, j: int, certain: bool, bounds: Bounds) -> bool:
-    """Whether REST is what the best cut leaves."""
-    known = bounds.known[j]
-    return certain and known[REST] == known[SURE] and not columns.nominal[j] and not columns.gaps[j]
+def is_settled(j: int, certain: bool, bounds: Bounds) -> bool:
+    """Whether a cut leaves no more than REST."""
+    return certain and bounds.known[j, REST] == bounds.known[j, SURE]

@@ -20,10 +20,18 @@ from budgetforest.bounds import REST, bound_features, is_settled
 from budgetforest.crossing import COUNTED_BELOW, approach, best_cut_of
 from budgetforest.draws import draw_rows, mix, tree_key
 from budgetforest.impurity import evaluate
-from budgetforest.jit import ZERO, inner, kernel
+from budgetforest.jit import inner, kernel
 from budgetforest.room import Plan, Room, bring_near, gather, put, room_for_growth
 from budgetforest.rows import Cells, fill_profile, partition, partition_by_code
-from budgetforest.split import LEAST_DROP, RANDOM, Node, is_better, search, search_nominal, threshold_between
+from budgetforest.split import (
+    LEAST_DROP,
+    RANDOM,
+    Node,
+    is_better,
+    search_nominal,
+    search_numeric,
+    threshold_between,
+)
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
 
 LEFT, RIGHT = -1, -2
@@ -75,6 +83,8 @@ def grow_tree(sample: Sample, plan: Plan, seed: int, number: int) -> Tree:
     size, branches = greedy_tree(
         sample.columns, sample.label, times.astype(np.int32), rows, plan, key, tree, room
     )
+    if len(branches):
+        fill_empty_branches(size, tree, branches)
     return Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
 
 
@@ -98,13 +108,14 @@ def greedy_tree(
     near = Cells(room.near, len(room.near_label), 1)
     if plan.measure.bisect:
         near = Cells(room.near, 1, room.bounds.near.shape[1])
-    certain = plan.splitter != RANDOM
+    certain = plan.splitter != RANDOM and not columns.gaps.any()
     branches = np.empty(0, np.int32)
     n_branches = 0
-    put(room, ZERO, ZERO, len(rows), ZERO - 1, ZERO, len(plan.cost), root_key)
-    waiting = ZERO + 1
+    nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
+    put(room, nothing, nothing, len(rows), nothing - 1, nothing, len(plan.cost), root_key)
+    waiting = nothing + 1
     near_until = 0  # how many nodes must wait for rows to be those brought near; 0: none are
-    size = ZERO
+    size = nothing
     while waiting > 0:
         waiting -= 1
         start = room.waiting[waiting, 0]
@@ -204,11 +215,10 @@ def greedy_tree(
             middle = start + partition(cells, best, here, cut, goes_left, missing, room.buffer)
             # the left child comes last, so that it follows its parent
             child = mix(key, np.uint64(1))
-            put(room, waiting, middle, stop, node, ZERO + RIGHT, n_features, child)
+            put(room, waiting, middle, stop, node, nothing + RIGHT, n_features, child)
             child = mix(key, np.uint64(0))
-            put(room, waiting + 1, start, middle, node, ZERO + LEFT, n_features, child)
+            put(room, waiting + 1, start, middle, node, nothing + LEFT, n_features, child)
             waiting += 2
-    _fill_empty_branches(size, tree, branches)
     return size, branches[:n_branches]
 
 
@@ -233,7 +243,7 @@ def best_split(
     lowers a supermodular F by nothing here does so nowhere below: such features go behind the others
     and are not tried again below.
     """
-    best = ZERO + LEAF
+    best = int(np.int64(LEAF))
     best_cost = 0.0
     best_drop = 0.0
     best_cut = -1
@@ -245,16 +255,15 @@ def best_split(
     searched = LEAF
     while at < alive or best != searched:
         j = room.features[at] if at < alive else best
-        plain = not columns.nominal[j] and not columns.gaps[j]
-        counted = bounded and certain and plain and len(rows) < COUNTED_BELOW
+        counted = bounded and certain and not columns.nominal[j] and len(rows) < COUNTED_BELOW
         if bounded and at < alive:
             most = node.impurity - room.bounds.known[j, REST]
             better = is_better(j, plan.cost[j], most, best, best_cost, best_drop)
-            while better and counted and not is_settled(columns, j, certain, room.bounds):
+            while better and counted and not is_settled(j, certain, room.bounds):
                 approach(cells, j, rows, room.times, ends, node, plan.measure, room.bounds)
                 most = node.impurity - room.bounds.known[j, REST]
                 better = is_better(j, plan.cost[j], most, best, best_cost, best_drop)
-            if better and is_settled(columns, j, certain, room.bounds):
+            if better and is_settled(j, certain, room.bounds):
                 best = j
                 best_cost = plan.cost[j]
                 best_drop = most
@@ -263,7 +272,7 @@ def best_split(
                 at += 1
                 continue
         points = columns.points[columns.offset[j] : columns.offset[j + 1]]
-        if counted:
+        if counted:  # settled, and the best in the end
             best_cut, after, more = best_cut_of(
                 cells, j, rows, room.times, ends, node, plan.measure, room.bounds
             )
@@ -273,18 +282,24 @@ def best_split(
         size = fill_profile(
             cells, j, columns.n_codes[j], rows, room.label, room.times, len(node.total), room.profile
         )
-        drop, cut, threshold, route = search(
-            room.profile,
-            size,
-            columns.nominal[j],
-            plan.splitter,
-            points,
-            columns.key[j],
-            node,
-            plan.measure,
-            room.cuts,
-            room.thresholds,
-        )
+        cut = -1
+        threshold = np.nan
+        route = BY_CATEGORY
+        if columns.nominal[j]:
+            left = search_nominal(room.profile, size, node, plan.measure)
+        else:
+            left, cut, threshold, route = search_numeric(
+                room.profile,
+                size,
+                plan.splitter,
+                points,
+                mix(node.key, columns.key[j]),
+                node,
+                plan.measure,
+                room.cuts,
+                room.thresholds,
+            )
+        drop = node.impurity - left
         if j == best or is_better(j, plan.cost[j], drop, best, best_cost, best_drop):
             best = j
             searched = j
@@ -320,8 +335,8 @@ def least_per_drop(columns: Columns, cells: Cells, rows: Ids, plan: Plan, node: 
     return least
 
 
-@inner
-def _fill_empty_branches(size: int, tree: Tree, branches: Ids) -> None:
+@kernel
+def fill_empty_branches(size: int, tree: Tree, branches: Ids) -> None:
     """Categories absent from a node's training rows go where most of its rows went."""
     for node in range(size):
         if tree.feature[node] == LEAF or tree.route[node] != BY_CATEGORY:

@@ -23,9 +23,6 @@ from numba import carray, cfunc, types
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-ZERO: Any = np.int64(0)
-"""Not a literal: numba compiles a function once for every literal that it is given, and once without."""
-
 
 def _source_hash() -> str:
     digest = hashlib.sha256(numba.__version__.encode())

@@ -16,16 +16,13 @@ import numpy as np
 from budgetforest.arrays import Counts, Floats
 from budgetforest.draws import mix, uniform
 from budgetforest.impurity import Impurity, evaluate
-from budgetforest.jit import ZERO, inner
+from budgetforest.jit import inner
 from budgetforest.rows import Profile
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT
+from budgetforest.tree import MISSING_LEFT, MISSING_RIGHT
 
 LEAST_DROP = 1e-7
 """A smaller drop of impurity is rounding, not progress."""
 
-
-CROSSING = -1.0
-"""In the place of a limit of F, which is never negative: where both sides cross."""
 
 MOST_STUMPS = 80
 """Random stumps of a feature at nodes of more than 2000 rows."""
@@ -114,43 +111,32 @@ def by_bisection(
         F(right) ----____          ____---- F(left)
                          --X-------
                      low - 1 | low
-    """
-    low, after, before = _first(CROSSING, cuts, n_cuts, profile, missing_left, node, measure)
-    if before <= after and low > 0:
-        # before the crossing the right side is the worse one: the first cut of its plateau
-        low, after, _ = _first(before, cuts, low - 1, profile, missing_left, node, measure)
-        return before, low
-    return (after, low) if low < n_cuts else (np.inf, -1)
 
-
-@inner
-def _first(
-    limit: float,
-    cuts: Counts,
-    n_cuts: int,
-    profile: Profile,
-    missing_left: bool,
-    node: Node,
-    measure: Measure,
-) -> tuple[int, float, float]:
-    """The first cut with F(right) <= limit, or F(left) >= F(right) for ``CROSSING``; ``n_cuts`` if none.
-
-    Also F(left) of that cut and F(right) of the one before, infinite where there is no such cut.
+    Before the crossing the right side is the worse one: then the first cut of its plateau is wanted,
+    the first with F(right) <= limit.
     """
     low = 0
     high = n_cuts
     after = np.inf
     before = np.inf
-    while low < high:
-        middle = (low + high) // 2
-        left, right, _ = sides(profile, cuts[middle], missing_left, node, measure)
-        if left >= right if limit == CROSSING else right <= limit:
-            high = middle
-            after = left
-        else:
-            low = middle + 1
-            before = right
-    return low, after, before
+    limit = -1.0
+    while True:
+        while low < high:
+            middle = (low + high) // 2
+            left, right, _ = sides(profile, cuts[middle], missing_left, node, measure)
+            if left >= right if limit < 0.0 else right <= limit:
+                high = middle
+                after = left
+            else:
+                low = middle + 1
+                before = right
+        if limit >= 0.0:
+            return limit, low
+        if low == 0 or before > after:
+            return (after, low) if low < n_cuts else (np.inf, -1)
+        limit = before
+        high = low - 1
+        low = 0
 
 
 @inner
@@ -214,7 +200,9 @@ def threshold_of(
         return np.inf
     if splitter == RANDOM:
         return float(thresholds[cut])
-    return threshold_between(splitter, ZERO + profile.code[cut], ZERO + profile.code[cut + 1], points)
+    return threshold_between(
+        splitter, int(np.int64(profile.code[cut])), int(np.int64(profile.code[cut + 1])), points
+    )
 
 
 @inner
@@ -255,7 +243,7 @@ def search_numeric(
     for c in range(len(node.total)):
         missing += profile.missing[c]
     least = np.inf
-    best = ZERO - 1
+    best = int(np.int64(-1))
     route = MISSING_RIGHT
     for missing_left in range(1, -1, -1) if missing > 0 else range(1):
         if missing > 0 and missing_left == 0 and size > 0:
@@ -309,29 +297,6 @@ def search_nominal(profile: Profile, size: int, node: Node, measure: Measure) ->
     if n_children < 2:
         return np.inf
     return total / n if measure.expected else worst
-
-
-@inner
-def search(
-    profile: Profile,
-    size: int,
-    nominal: bool,
-    splitter: int,
-    points: Floats,
-    key: np.uint64,
-    node: Node,
-    measure: Measure,
-    cuts: Counts,
-    thresholds: Floats,
-) -> tuple[float, int, float, int]:
-    """The best split of one feature: (drop of impurity, last code on the left, threshold, route)."""
-    if nominal:
-        left = search_nominal(profile, size, node, measure)
-        return node.impurity - left, -1, np.nan, BY_CATEGORY
-    left, code, threshold, route = search_numeric(
-        profile, size, splitter, points, mix(node.key, key), node, measure, cuts, thresholds
-    )
-    return node.impurity - left, code, threshold, route
 
 
 @inner
