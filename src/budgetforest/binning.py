@@ -58,6 +58,12 @@ def hash_rows(X: Matrix, y: Ids, schema: Schema) -> Keys:
     return hashes
 
 
+def single_valued(X: Matrix) -> Flags:
+    """(m) whether all rows have the same value in a column, or none has any."""
+    same: Flags = (X[:1] == X).all(axis=0) | np.isnan(X).all(axis=0)
+    return same
+
+
 def to_columns(
     X: Matrix,
     weights: Counts,
@@ -173,7 +179,9 @@ def count_below(column: Floats, steps: Floats, missing: int, codes: Codes) -> bo
 def _plain(cells: Matrix) -> Matrix:
     """The same cells, changed in place so that equal values have equal bits."""
     cells += 0.0  # no negative zero
-    cells[np.isnan(cells)] = np.nan
+    missing = np.isnan(cells)
+    if missing.any():
+        cells[missing] = np.nan
     return cells
 
 

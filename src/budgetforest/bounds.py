@@ -278,7 +278,7 @@ def keep_promising(
     most = 0.0
     for at in range(alive):
         j = np.uintp(features[at])
-        narrow(bounds.pivot[j], bounds.at_pivot[0, j], bounds.at_pivot[1, j], bounds.known[j])
+        narrow(int(np.int64(bounds.pivot[j])), bounds.at_pivot[0, j], bounds.at_pivot[1, j], bounds.known[j])
         if columns.nominal[j]:
             bounds.known[j, REST] = 0.0
             bounds.known[j, SURE] = node.impurity

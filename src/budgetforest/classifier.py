@@ -30,7 +30,7 @@ from sklearn.utils.validation import (
 from budgetforest import impurity as impurities
 from budgetforest import settings as check
 from budgetforest.arrays import Anything, Flags, Floats, Ids, Matrix
-from budgetforest.binning import hash_rows
+from budgetforest.binning import hash_rows, single_valued
 from budgetforest.budget import (
     Point,
     best_at,
@@ -426,7 +426,9 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
             )
 
     def _warn_of_constants(self, rows: Rows) -> None:
-        same = (rows.X[:1] == rows.X).all(axis=0) | np.isnan(rows.X).all(axis=0)
+        # most features differ within a few rows
+        same = single_valued(rows.X[:64])
+        same[same] = single_valued(rows.X[:, same])
         constant = [name for name, flag in zip(self._schema.names, same, strict=True) if flag]
         if constant:
             warnings.warn(

@@ -17,13 +17,22 @@ import numpy as np
 from budgetforest.arrays import LEAF, Counts, Ids
 from budgetforest.binning import Columns
 from budgetforest.bounds import REST, bound_features, is_settled
+from budgetforest.crossing import COUNTED_BELOW, approach, best_cut_of
 from budgetforest.draws import draw_rows, mix, tree_key
 from budgetforest.impurity import evaluate
 from budgetforest.jit import inner, kernel
 from budgetforest.room import Plan, Room, bring_near, gather, put, room_for_growth
 from budgetforest.rows import Cells, fill_profile, partition, partition_by_code
-from budgetforest.split import LEAST_DROP, RANDOM, Node, is_better, search_nominal, search_numeric
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree, empty_tree
+from budgetforest.split import (
+    LEAST_DROP,
+    RANDOM,
+    Node,
+    is_better,
+    search_nominal,
+    search_numeric,
+    threshold_between,
+)
+from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
 
 LEFT, RIGHT = -1, -2
 """Which child of its parent a waiting node is; from 0 up, a position in ``branches``."""
@@ -240,14 +249,20 @@ def best_split(
     best_cut = -1
     best_threshold = np.nan
     best_route = 0
+    ends = room.ends[: len(node.total)]
     bounded = plan.measure.bisect and cells.by_feature == 1
     at = 0
     searched = LEAF
     while at < alive or best != searched:
         j = room.features[at] if at < alive else best
+        counted = bounded and certain and not columns.nominal[j] and len(rows) < COUNTED_BELOW
         if bounded and at < alive:
             most = node.impurity - room.bounds.known[j, REST]
             better = is_better(j, plan.cost[j], most, best, best_cost, best_drop)
+            while better and counted and not is_settled(j, certain, room.bounds):
+                approach(cells, j, rows, room.times, ends, node, plan.measure, room.bounds)
+                most = node.impurity - room.bounds.known[j, REST]
+                better = is_better(j, plan.cost[j], most, best, best_cost, best_drop)
             if better and is_settled(j, certain, room.bounds):
                 best = j
                 best_cost = plan.cost[j]
@@ -256,6 +271,14 @@ def best_split(
             if not better:
                 at += 1
                 continue
+        points = columns.points[columns.offset[j] : columns.offset[j + 1]]
+        if counted:  # settled, and the best in the end
+            best_cut, after, more = best_cut_of(
+                cells, j, rows, room.times, ends, node, plan.measure, room.bounds
+            )
+            best_threshold = threshold_between(plan.splitter, best_cut, after, points)
+            best_route = MISSING_LEFT if more else MISSING_RIGHT
+            break
         size = fill_profile(
             cells, j, columns.n_codes[j], rows, room.label, room.times, len(node.total), room.profile
         )
@@ -269,7 +292,7 @@ def best_split(
                 room.profile,
                 size,
                 plan.splitter,
-                columns.points[columns.offset[j] : columns.offset[j + 1]],
+                points,
                 mix(node.key, columns.key[j]),
                 node,
                 plan.measure,

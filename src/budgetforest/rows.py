@@ -178,12 +178,12 @@ def partition(
     for i in range(len(rows)):
         row = rows[i]
         code = code_of(cells, j, row)
-        if missing_left if code == n_codes else code <= cut:
-            rows[kept] = row
-            kept += 1
-        else:
-            buffer[moved] = row
-            moved += 1
+        goes = int(code <= cut) | (int(missing_left) & int(code == n_codes))
+        # both are written and one counts, for a branch would be a toss-up
+        rows[kept] = row
+        buffer[moved] = row
+        kept += goes
+        moved += 1 - goes
     for i in range(moved):
         rows[kept + i] = buffer[i]
     return kept

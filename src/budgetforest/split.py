@@ -200,8 +200,16 @@ def threshold_of(
         return np.inf
     if splitter == RANDOM:
         return float(thresholds[cut])
-    low = points[profile.code[cut]]
-    return low if splitter == BINNED else middle_of(low, points[profile.code[cut + 1]])
+    return threshold_between(
+        splitter, int(np.int64(profile.code[cut])), int(np.int64(profile.code[cut + 1])), points
+    )
+
+
+@inner
+def threshold_between(splitter: int, code: int, after: int, points: Floats) -> float:
+    """The threshold that parts a code from the next one present."""
+    low = points[code]
+    return low if splitter == BINNED else middle_of(low, points[after])
 
 
 @inner

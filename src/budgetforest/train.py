@@ -182,7 +182,8 @@ def sample_of(train: Rows, settings: Settings, pool: Executor) -> Sample:
         pool=pool,
     )
     draws = max(1, round(train.weight.sum() * settings.unit)) if settings.bootstrap else 0
-    by_class = np.argsort(train.label, kind="stable").astype(np.int32)
+    narrow = train.label.astype(np.min_scalar_type(train.label.max()))  # sorted by radix
+    by_class = np.argsort(narrow, kind="stable").astype(np.int32)
     return Sample(columns, train.label, train.weight, in_order(train.hashes, 0), by_class, draws)
 
 
