@@ -173,9 +173,9 @@ def test_careful_path_is_near_the_best_at_every_budget(points, n_rows):
     path = careful_path([offer], n_rows)
     assert [p.cost for p in path] == sorted({p.cost for p in path})
     dearest = max(p.cost for p in offer.points)
-    for budget in {p.cost * STEP for p in offer.points if p.cost > 1e-4 * dearest}:
-        fitting = [p.error for p in offer.points if p.cost <= budget / STEP]
-        taken = [p.error for p in path if p.cost <= budget * (1 + 1e-9)]
+    for cost in {p.cost for p in offer.points if p.cost > 1e-4 * dearest}:
+        fitting = [p.error for p in offer.points if p.cost <= cost]
+        taken = [p.error for p in path if p.cost <= cost * STEP * (1 + 1e-9)]
         best = min(fitting)
         assert taken[-1] <= best + math.sqrt(best * (1 - best) / n_rows) / 3
 

@@ -192,7 +192,7 @@ def test_first_rounds_are_the_first_trees():
 def test_first_trees_are_a_forest_of_these_trees():
     X, y = rows(load_wine)
     whole = from_sklearn(RandomForestClassifier(9, random_state=0).fit(X, y), prices("uneven", 13))
-    context = Context(*whole[5:])
+    context = Context(*whole[6:])
     for n in range(1, 10):
         part = first_trees(whole, n)
         assert_same_forest(part, join([tree_of(whole, t) for t in range(n)], context))

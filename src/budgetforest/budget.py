@@ -183,11 +183,11 @@ def careful_path(offers: Sequence[Offer], n_rows: int) -> list[Point]:
         fitting = [p for p in points if p.cost <= limit]
         best = min(p.error for p in fitting)
         near = [p for p in fitting if p.error <= best + math.sqrt(best * (1 - best) / n_rows) / 3]
+        dearer = [p for p in near if not path or p.cost > path[-1].cost]
         used = {p.recipe for p in path}
-        again = [p for p in near if p.recipe in used and p.cost * STEP**2 >= near[-1].cost]
-        chosen = (again or near)[-1]
-        if not path or chosen.cost > path[-1].cost:
-            path.append(chosen)
+        again = [p for p in dearer if p.recipe in used and p.cost * STEP**2 >= dearer[-1].cost]
+        if dearer:
+            path.append((again or dearer)[-1])
     return path
 
 

@@ -134,7 +134,11 @@ def cost_error_curve(model: Anything, X: Anything, y: Anything, *, name: str = "
 
     common = model.classes_[model.forest_.prior.argmax()]
     free = Choice("no feature", 0.0, np.inf, lambda: (np.zeros(len(y)), (y != common).astype(np.float64)))
-    forests = [Choice(str(p), p.cost, p.error, measured(p.cost)) for p in model.path_ if p.cost > 0]
+    forests = [  # the model's own order decides which is taken
+        Choice(str(p), p.cost, -float(place), measured(p.cost))
+        for place, p in enumerate(model.path_)
+        if p.cost > 0
+    ]
     return curve_of(name, [free, *forests])
 
 
