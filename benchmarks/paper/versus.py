@@ -168,10 +168,10 @@ def _panel(ax, found: dict, others: tuple[str, ...]) -> None:
     ax.set(
         title=found["title"], xlabel="mean cost", ylabel="precision@5" if found["ranking"] else "test error"
     )
-    best = min(min(runs["error"]) for runs in found["runs"].values())
-    worst = max(runs["error"][1] for runs in found["runs"].values())
-    if not found["ranking"]:
-        ax.set_ylim(max(0, best - 0.3 * (worst - best)), worst + 0.15 * (worst - best))
+    errors = np.array([[at[0] for at in curve["at"]] for curve in found["curves"].values()])
+    low, high = errors.min(), errors[:, 1].max()  # the smallest budget is left to run off
+    if not found["ranking"] and low < high:
+        ax.set_ylim(low - 0.08 * (high - low), high + 0.08 * (high - low))
     ax.spines[["top", "right"]].set_visible(False)
 
 
