@@ -79,6 +79,8 @@ def _fetched(name: str, entry: Entry) -> pd.DataFrame:
         raise _absent(name, entry, "there is no source to fetch it from")
     try:
         raw = entry.fetch()
+    except FileNotFoundError as error:
+        raise _absent(name, entry, f"there is no file {Path(error.filename or '').name}") from error
     except (OSError, ValueError) as error:  # no network, no such file; OpenML's own errors are ValueErrors
         raise _absent(name, entry, f"{type(error).__name__}, {error}") from error
     return store.keep(_checked(name, entry, entry.prepare(raw)), f"{name}.parquet")
