@@ -80,7 +80,8 @@ def _fetched(name: str, entry: Entry) -> pd.DataFrame:
     try:
         raw = entry.fetch()
     except FileNotFoundError as error:
-        raise _absent(name, entry, f"there is no file {Path(error.filename or '').name}") from error
+        why = f"there is no file {Path(error.filename).name}" if error.filename else str(error)
+        raise _absent(name, entry, why) from error
     except (OSError, ValueError) as error:  # no network, no such file; OpenML's own errors are ValueErrors
         raise _absent(name, entry, f"{type(error).__name__}, {error}") from error
     return store.keep(_checked(name, entry, entry.prepare(raw)), f"{name}.parquet")
