@@ -78,9 +78,9 @@ def _decide_one_row(console: Console, model: BudgetForestClassifier, X: Any, y: 
         waited = f"{step.waiting} trees waited for it"
         console.print(f"  [bold]{pixel}[/bold] = {step.value:g} (cost {step.cost:g}, {waited})")
     truth = "right" if decision.label == y[row] else "wrong"
-    low, high = decision.bounds
+    sure = "certain" if decision.certain else f"believed to {max(decision.belief):.0%}"
     everything = model.acquisition_cost(X, answer="proba")[row]
     console.print(
-        f"\n  Answer: [bold]{decision.label}[/bold] ({truth}), certain: {low:.0%} to {high:.0%} of the votes."
+        f"\n  Answer: [bold]{decision.label}[/bold] ({truth}), {sure}."
         f"\n  {decision.spent:g} of {X.shape[1]} paid; asking every tree would have cost {everything:g}.\n"
     )
