@@ -179,9 +179,9 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
         validation: Anything = None,
         sample_weight: Anything = None,
     ) -> Self:
-        """Grow the forest. ``validation=(X, y)`` gives the rows that measure cost and choose alpha.
+        """Grow the forest. ``validation=(X, y)`` gives the rows that measure cost and choose the forest.
 
-        Otherwise a part of the rows is held out, if a budget or a choice of alpha needs it. A
+        Otherwise a part of the rows is held out, if a budget or a choice needs it. A
         ``sample_weight`` of 2 counts as the row twice, also in validation; weights that are not whole are
         scaled to a mean of 1.
         """

@@ -72,11 +72,7 @@ def stream_of_trees(
 def grow_tree(sample: Sample, plan: Plan, seed: int, number: int) -> Tree:
     """Tree ``number`` of a forest: bootstrap, then GREEDYTREE."""
     key = tree_key(seed, number)
-    times = sample.weight
-    if sample.draws:
-        times = np.zeros(len(sample.label), np.int64)
-        upto = np.concatenate([[0], np.cumsum(sample.weight[sample.order])])
-        draw_rows(key, sample.draws, upto, sample.order, times)
+    times = bootstrapped(sample, key) if sample.draws else sample.weight
     rows = sample.by_class[times[sample.by_class] > 0]
     tree = empty_tree(2 * len(rows) + 1, plan.n_classes)
     room = room_for_growth(sample.columns, plan, len(rows))
@@ -86,6 +82,14 @@ def grow_tree(sample: Sample, plan: Plan, seed: int, number: int) -> Tree:
     if len(branches):
         fill_empty_branches(size, tree, branches)
     return Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
+
+
+def bootstrapped(sample: Sample, key: np.uint64) -> Counts:
+    """(n) how often each row is drawn for a tree."""
+    times = np.zeros(len(sample.label), np.int64)
+    upto = np.concatenate([[0], np.cumsum(sample.weight[sample.order])])
+    draw_rows(key, sample.draws, upto, sample.order, times)
+    return times
 
 
 @kernel

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from budgetforest.arrays import LEAF, Codes, Counts, Flags, Floats, Ids
 from budgetforest.binning import Columns
 from budgetforest.costs import Costs
-from budgetforest.draws import draw_rows, mix, tree_key, uniform
-from budgetforest.grow import LEFT, RIGHT, Sample, fill_empty_branches
+from budgetforest.draws import mix, tree_key, uniform
+from budgetforest.grow import LEFT, RIGHT, Sample, bootstrapped, fill_empty_branches
 from budgetforest.jit import inner, kernel
 from budgetforest.rows import Cells, partition, partition_by_code
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
@@ -90,11 +90,7 @@ def grow_one(
 ) -> Tree:
     """Tree ``number`` of a forest. At a rate of 0 it does not depend on the others."""
     key = tree_key(seed, number)
-    times = sample.weight
-    if bootstrap:
-        times = np.zeros(len(sample.label), np.int64)
-        upto = np.concatenate([[0], np.cumsum(sample.weight[sample.order])])
-        draw_rows(key, sample.draws, upto, sample.order, times)
+    times = bootstrapped(sample, key) if bootstrap else sample.weight
     # rows that were not drawn go along where it matters what they acquire
     rows = (np.arange(len(times)) if growth.rate else np.flatnonzero(times)).astype(np.int32)
     tree = empty_tree(2 * int((times > 0).sum()) + 1, growth.n_classes)
