@@ -26,7 +26,7 @@ from budgetforest.forest import Answer, Forest, first_trees
 from budgetforest.peers import from_lightgbm
 
 ROUNDS = (1, 2, 3, 5, 8, 12, 20, 35, 60, 100)
-STYLES = ((31, 0.1), (4, 0.3), (31, 0.3), (8, 0.1), (127, 0.3), (8, 0.3), (4, 0.1))
+STYLES = ((31, 0.1), (4, 0.3), (127, 0.3), (8, 0.3), (31, 0.3))
 """Leaves and learning rate."""
 TRADE_OFFS = (1e-5, *10 ** np.arange(-3.5, 1.1, 0.25))
 """Price of the mean feature in units of loss per row; from about 1 on, no feature of that price is bought."""

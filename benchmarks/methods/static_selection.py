@@ -16,7 +16,7 @@ from benchmarks.methods import Model, Task
 from benchmarks.methods.boosting import boosted, dataset, fit, setting
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
-STYLES = ((8, 0.3), (31, 0.1))
+STYLES = ((8, 0.3), (31, 0.1), (127, 0.3))
 """Leaves and learning rate."""
 
 
