@@ -20,7 +20,7 @@ from scipy.special import betaincinv
 from budgetforest.arrays import LEAF, Flags, Floats, Ids
 from budgetforest.budget import Offer, Point, Recipe
 from budgetforest.charge import charge, ladder
-from budgetforest.forest import Answer, Context, Voting, join
+from budgetforest.forest import Answer, Context, Voting, first_trees, join
 from budgetforest.grow import Sample
 from budgetforest.saving import Growth, Owned, grow_one, grow_saving
 from budgetforest.split import Splitter
@@ -169,8 +169,9 @@ def measure(
     weight = validation.weight
     share = (weight / weight.sum()).tolist()
     points = []
+    full = join(trees, context)
     for n in dict.fromkeys((max(1, len(trees) // 4), len(trees))):
-        forest = join(trees[:n], context)
+        forest = first_trees(full, n)
         ends = thresholds(len(context.classes)) if answer == Answer.LABEL else [math.inf]
         exits = ladder(forest, validation.X, ends, pool)
         if answer == Answer.PROBA:
