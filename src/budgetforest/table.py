@@ -7,13 +7,15 @@ value. What was learnt from the training rows (the ``Schema``) is applied unchan
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 
 from budgetforest.arrays import MAX_CODES, Anything, Flags, Matrix
 from budgetforest.errors import InvalidData, InvalidParameter, near
+
+if TYPE_CHECKING:  # a decision of a single row needs no dataframes
+    import narwhals as nw
 
 
 class Schema(NamedTuple):
@@ -32,6 +34,8 @@ class Schema(NamedTuple):
 
 def as_frame(X: Anything) -> nw.DataFrame[Any] | None:
     """The narwhals view of a pandas, polars or other dataframe; None for anything else."""
+    import narwhals as nw
+
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 
@@ -113,6 +117,8 @@ def _as_doubles(values: Any, what: str) -> Any:
 
 def _floats(frame: nw.DataFrame[Any]) -> Any:
     """The one float type that all columns have, or None."""
+    import narwhals as nw
+
     found = set(frame.schema.values())
     return {nw.Float32: np.float32, nw.Float64: np.float64}.get(
         type(found.pop()) if len(found) == 1 else None  # type: ignore[arg-type]
@@ -120,6 +126,8 @@ def _floats(frame: nw.DataFrame[Any]) -> Any:
 
 
 def _is_nominal(column: nw.Series[Any]) -> bool:
+    import narwhals as nw
+
     if isinstance(column.dtype, nw.Object):
         return any(isinstance(value, str) for value in _values(column))
     return isinstance(column.dtype, nw.Categorical | nw.Enum | nw.String)
@@ -156,7 +164,7 @@ def _listed(categorical: Anything, names: Sequence[str]) -> set[int]:
 
 def _values(column: Any) -> list[Any]:
     """Python values of a column, None where missing."""
-    listed = column.to_list() if isinstance(column, nw.Series) else column.tolist()
+    listed = column.tolist() if isinstance(column, np.ndarray) else column.to_list()
     return [None if v is None or v != v else v for v in listed]
 
 
@@ -176,7 +184,9 @@ def _category_codes(column: Any, categories: Sequence[Any]) -> list[float]:
 
 
 def _numbers(column: Any, name: str) -> Any:
-    if not isinstance(column, nw.Series):
+    import narwhals as nw
+
+    if isinstance(column, np.ndarray):
         return _as_doubles(column, f"numeric feature {name!r}")
     if column.dtype.is_numeric() or isinstance(column.dtype, nw.Boolean):
         return column.cast(nw.Float64).to_numpy()
