@@ -88,7 +88,7 @@ def _arrays(trained: Trained) -> dict[str, Array]:
     nodes = Tree._make(np.concatenate(part) for part in zip(*parts, strict=True))
     points = [point for offer in trained.offers for point in offer.points]
     number = {point: at for at, point in enumerate(points)}
-    surest = [] if trained.surest is None else [number[trained.surest]]
+    careful = [] if trained.surest is None else [trained.surest]
     return {
         **nodes._asdict(),
         "counts": nodes.counts.astype(np.int32),  # training rows weigh at most 2**30 units
@@ -105,8 +105,8 @@ def _arrays(trained: Trained) -> dict[str, Array]:
         "point_cost": np.array([point.cost for point in points], np.float64),
         "point_error": np.array([point.error for point in points], np.float64),
         "point_threshold": np.array([point.threshold for point in points], np.float64),
-        "path": np.array([number[point] for point in trained.path], np.int32),
-        "surest": np.array(surest, np.int32),
+        "path": np.array([number[point] for point in trained.path if careful], np.int32),
+        "surest": np.array([number[point] for point in careful], np.int32),
     }
 
 

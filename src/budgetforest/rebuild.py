@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from budgetforest.arrays import Floats, Ids
-from budgetforest.budget import Offer, Point, Recipe
+from budgetforest.budget import Offer, Point, Recipe, path_of
 from budgetforest.container import Array
 from budgetforest.costs import Costs
 from budgetforest.entries import Entries, refuse_unless
@@ -33,12 +33,12 @@ def rebuilt(arrays: dict[str, Array], read: Entries) -> tuple[Trained, float | N
     available = {offer.recipe: len(offer.trees) for offer in offers}
     path = _taken(arrays["path"], points, available, "path")
     surest = _taken(arrays["surest"], points, available, "surest")
-    refuse_unless(len(surest) <= 1, "it has several surest forests")
+    refuse_unless(len(surest) == 1 or not (surest or path), "its path needs one surest forest")
     refuse_unless(all(a.cost <= b.cost for a, b in pairwise(path)), "its path is not in the order of cost")
     trained = Trained(
         context=context,
         offers=offers,
-        path=path,
+        path=path if surest else path_of(offers, limit),
         surest=surest[0] if surest else None,
         budget=limit,
         answer=Answer[read.one_of("answer", [answer.name.lower() for answer in Answer]).upper()],
