@@ -58,7 +58,7 @@ def write(path: str | os.PathLike[str], arrays: Mapping[str, Array], document: M
 
 
 def packed(arrays: Mapping[str, Array], text: str) -> list[bytes | memoryview]:
-    """The parts of a file: the length of the header, the header, and the arrays, widest first to be aligned."""
+    """The parts of a file: length of the header, header, and the arrays, widest first to be aligned."""
     names = {dtype: name for name, dtype in DTYPES.items()}
     header: dict[str, Any] = {"__metadata__": {DOCUMENT: text, CHECKSUM: checksum(text, arrays)}}
     end = 0
