@@ -113,7 +113,7 @@ def swap_halves(content, chance):
 
 
 def claim_a_length(content, chance):
-    length = chance.choice([0, 1, 2**23, 2**23 + 1, 2**31, 2**63, 2**64 - 1, chance.randrange(len(content))])
+    length = chance.choice([0, 1, 2**24, 2**24 + 1, 2**31, 2**63, 2**64 - 1, chance.randrange(len(content))])
     return length.to_bytes(8, "little") + content[8:]
 
 
@@ -368,9 +368,9 @@ def test_trees_deeper_than_any_are_refused_in_time(tmp_path):
 def test_a_sparse_giant_and_a_deep_header_are_refused_before_they_are_read(tmp_path):
     path = tmp_path / "giant"
     with open(path, "wb") as file:
-        file.write((2**23 + 1).to_bytes(8, "little"))
+        file.write((container.LONGEST_HEADER + 1).to_bytes(8, "little"))
         file.truncate(2**32)
-    with pytest.raises(NotAModelFile, match=r"header claims 8388609 bytes"):
+    with pytest.raises(NotAModelFile, match=r"header claims \d+ bytes"):
         load(path)
     deep = b"[" * 1_000_000
     path.write_bytes(len(deep).to_bytes(8, "little") + deep)

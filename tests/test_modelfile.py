@@ -120,6 +120,20 @@ def test_a_model_at_a_smaller_budget_keeps_the_larger_ones(tmp_path):
         after.at_budget(21)
 
 
+@pytest.mark.parametrize("kind", ["auto", "paper"])
+def test_budgets_can_be_taken_down_and_up_again(kind):
+    model, X = trained(kind), later_rows()
+    low, *_, high = budgets(model)
+    assert_same_answers(model.at_budget(low).at_budget(high), model.at_budget(high), X)
+
+
+def test_a_model_that_fits_no_file_is_refused_before_it_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(container, "LONGEST_HEADER", 100)
+    with pytest.raises(InvalidData, match="train with fewer categories or trees"):
+        save(trained("auto"), tmp_path / "model")
+    assert not list(tmp_path.iterdir())
+
+
 @given(labelled_rows(missing=True), st.sampled_from(["label", "proba"]), st.booleans())
 def test_any_small_forest_survives(tmp_path, quiet, rows, answer, nominal):
     X, y = rows

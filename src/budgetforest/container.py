@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.errors import NotAModelFile
+from budgetforest.errors import InvalidData, NotAModelFile
 
 Array = NDArray[Any]
 
-LONGEST_HEADER = 2**23
-"""Bytes of a header: names, categories and recipes; ten thousand features take a tenth of it."""
+LONGEST_HEADER = 2**24
+"""Bytes of a header: names, categories and recipes; ten thousand features take a twentieth of it."""
 LARGEST_FILE = 2**32
 """Bytes of a file: a hundred trees of a million rows."""
 DOCUMENT, CHECKSUM = "budgetforest", "crc32"
@@ -73,6 +73,11 @@ def packed(arrays: Mapping[str, Array], text: str) -> list[bytes | memoryview]:
         }
     front = json.dumps(header).encode()
     front += b" " * (-len(front) % 8)
+    if len(front) > LONGEST_HEADER or 8 + len(front) + end > LARGEST_FILE:
+        raise InvalidData(
+            f"the model has {len(front)} bytes of names and {end} of arrays; a file holds {LONGEST_HEADER} "
+            f"and {LARGEST_FILE}: train with fewer categories or trees"
+        )
     return [len(front).to_bytes(8, "little"), front, *(arrays[name].data for name in order)]
 
 

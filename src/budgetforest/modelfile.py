@@ -51,7 +51,9 @@ def save(model: Prediction, path: str | os.PathLike[str]) -> None:
             f"model is a {type(model).__name__}; save takes a BudgetForestClassifier or a Model"
         )
     model._check_trained()
-    container.write(path, _arrays(model._trained), _document(model._trained, model._within))
+    arrays, document = _arrays(model._trained), _document(model._trained, model._within)
+    rebuilt(arrays, Entries(document))  # what could not be loaded is not written
+    container.write(path, arrays, document)
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -121,8 +123,8 @@ def _document(trained: Trained, budget: float) -> dict[str, Any]:
         "groups": list(context.costs.group_names),
         "voting": context.voting.name.lower(),
         "answer": trained.answer.name.lower(),
-        "unit": context.unit,
-        "row_unit": trained.unit,
+        "unit": float(context.unit),
+        "row_unit": float(trained.unit),
         "budget": None if budget == math.inf else float(budget),
         "trained_budget": None if trained.budget == math.inf else trained.budget,
         "proven": trained.proven,

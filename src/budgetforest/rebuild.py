@@ -59,7 +59,7 @@ def _context(arrays: dict[str, Array], read: Entries) -> Context:
     classes = read.labels("classes")
     alike = len(classes) >= 2 and len({type(label) for label in classes}) == 1
     refuse_unless(alike, "'classes' in its document must be two or more of one type")
-    schema = _schema(read.readers("features"))
+    schema = _schema(read.objects("features"))
     prior = arrays["prior"].copy()
     refuse_unless(len(prior) == len(classes), "'prior' has not one count per class")
     refuse_unless((prior >= 0).all() and (prior < 2**31).all() and prior.any(), "'prior' counts no rows")
@@ -115,7 +115,7 @@ def _ends(sizes: Ids) -> list[int]:
 
 
 def _offers(arrays: dict[str, Array], read: Entries, trees: list[Tree]) -> list[Offer]:
-    recipes = [_recipe(entry) for entry in read.readers("recipes")]
+    recipes = [_recipe(entry) for entry in read.objects("recipes")]
     refuse_unless(len({recipe for recipe, _, _ in recipes}) == len(recipes), "two recipes are the same")
     refuse_unless(sum(n for _, n, _ in recipes) == len(trees), "recipes do not add up to the trees")
     points = _points(arrays, [recipe for recipe, _, _ in recipes])
