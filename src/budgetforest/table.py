@@ -7,13 +7,15 @@ value. What was learnt from the training rows (the ``Schema``) is applied unchan
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 
 from budgetforest.arrays import MAX_CODES, Anything, Flags, Matrix
 from budgetforest.errors import InvalidData, InvalidParameter, near
+
+if TYPE_CHECKING:  # a decision of a single row needs no dataframes
+    import narwhals as nw
 
 
 class Schema(NamedTuple):
@@ -32,6 +34,8 @@ class Schema(NamedTuple):
 
 def as_frame(X: Anything) -> nw.DataFrame[Any] | None:
     """The narwhals view of a pandas, polars or other dataframe; None for anything else."""
+    import narwhals as nw
+
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 
@@ -73,8 +77,48 @@ def to_matrix(X: Anything, schema: Schema) -> Matrix:
     return matrix
 
 
+def read_rows(X: Anything, schema: Schema) -> Matrix:
+    """A caller's rows as numbers; refused if their columns are not those of the schema."""
+    if hasattr(X, "collect"):
+        raise InvalidData(f"X is a {type(X).__name__}, which is not computed yet; pass X.collect()")
+    frame = as_frame(X)
+    if frame is None:
+        X = np.asarray(X)
+        if X.dtype.kind not in "fiubOUS":
+            raise InvalidData(f"X is an array of {X.dtype}; features are numbers, booleans or strings")
+        if X.dtype not in (np.float32, np.float64) and not schema.nominal.any():
+            X = _as_doubles(X, "X")
+    if len(X.shape) != 2 or X.shape[1] != len(schema.names):
+        raise InvalidData(f"X has shape {X.shape}; it must have the {len(schema.names)} features as columns")
+    if frame is not None:
+        _check_columns(frame.columns, schema.names)
+    matrix = to_matrix(X, schema)
+    infinite = np.isinf(matrix).any(axis=0)
+    if infinite.any():
+        name = schema.names[int(infinite.argmax())]
+        raise InvalidData(f"{name!r} holds an infinite value; values are finite, NaN where missing")
+    return matrix
+
+
+def _check_columns(columns: Sequence[Any], names: Sequence[str]) -> None:
+    """Columns without text for names are taken by position."""
+    for column, name in zip(columns, names, strict=True):
+        if isinstance(column, str) and column != name:
+            hint = "bring the columns into the order of training" if column in names else near(column, names)
+            raise InvalidData(f"column {column!r} stands where {name!r} was in training; {hint}")
+
+
+def _as_doubles(values: Any, what: str) -> Any:
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidData(f"{what} holds what is no number: {error}") from None
+
+
 def _floats(frame: nw.DataFrame[Any]) -> Any:
     """The one float type that all columns have, or None."""
+    import narwhals as nw
+
     found = set(frame.schema.values())
     return {nw.Float32: np.float32, nw.Float64: np.float64}.get(
         type(found.pop()) if len(found) == 1 else None  # type: ignore[arg-type]
@@ -82,6 +126,8 @@ def _floats(frame: nw.DataFrame[Any]) -> Any:
 
 
 def _is_nominal(column: nw.Series[Any]) -> bool:
+    import narwhals as nw
+
     if isinstance(column.dtype, nw.Object):
         return any(isinstance(value, str) for value in _values(column))
     return isinstance(column.dtype, nw.Categorical | nw.Enum | nw.String)
@@ -118,7 +164,7 @@ def _listed(categorical: Anything, names: Sequence[str]) -> set[int]:
 
 def _values(column: Any) -> list[Any]:
     """Python values of a column, None where missing."""
-    listed = column.to_list() if isinstance(column, nw.Series) else column.tolist()
+    listed = column.tolist() if isinstance(column, np.ndarray) else column.to_list()
     return [None if v is None or v != v else v for v in listed]
 
 
@@ -138,8 +184,10 @@ def _category_codes(column: Any, categories: Sequence[Any]) -> list[float]:
 
 
 def _numbers(column: Any, name: str) -> Any:
-    if not isinstance(column, nw.Series):
-        return column
+    import narwhals as nw
+
+    if isinstance(column, np.ndarray):
+        return _as_doubles(column, f"numeric feature {name!r}")
     if column.dtype.is_numeric() or isinstance(column.dtype, nw.Boolean):
         return column.cast(nw.Float64).to_numpy()
     try:
