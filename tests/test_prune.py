@@ -26,7 +26,7 @@ def path(forest, tree, row):
 
 
 def linear_program(forest, X, y, weight, rate):
-    """The largest value of any part of the forest, from its definition: one variable per node, pair and opening."""
+    """The largest value of any part of the forest: one variable per node, pair and opening."""
     nodes, costs = forest.nodes, forest.costs
     gain, links, pairs = np.zeros(len(nodes.feature)), set(), {}
     alone = np.bincount(costs.group)[costs.group] == 1

@@ -27,7 +27,7 @@ import numpy as np
 
 from budgetforest.arrays import LEAF
 from budgetforest.errors import InvalidData, InvalidParameter, InvalidValue, near
-from budgetforest.forest import Answer, Forest, Voting, slack_of
+from budgetforest.forest import Answer, Forest, Voting, shares, slack_of
 from budgetforest.tree import next_node
 
 
@@ -404,12 +404,16 @@ class Acquisition(Generator[Need, Any, Decision]):
         return total
 
     def _shares(self) -> tuple[float, ...]:
-        total = self._votes() if self._at else self.forest.prior.tolist()
-        return tuple(vote / sum(total) for vote in total)
+        return self._as_shares(self._votes())
 
     def _beliefs(self) -> tuple[float, ...]:
-        total = self._belief if self._at else self.forest.prior.tolist()
-        return tuple(share / sum(total) for share in total)
+        return self._as_shares(self._belief)
+
+    def _as_shares(self, total: Sequence[float]) -> tuple[float, ...]:
+        """What all trees give as shares of 1; without trees, those of the training rows."""
+        voting = self.forest.voting if self._at else Voting.COUNTS
+        given = np.array([total if self._at else self.forest.prior], np.float64)
+        return tuple(shares(given, voting)[0].tolist())
 
     def _bounds(self, label: int) -> tuple[float, float]:
         """Least and most share of the votes for a label."""
@@ -425,6 +429,11 @@ def share_bounds(
 ) -> tuple[float, float]:
     """Least and most share of the votes for a label, given what all trees can still add to each class."""
     low, high = least[label], most[label]
+    if forest.voting == Voting.SCORES:
+        ends = np.array([most, least])
+        ends[:, label] = low, high
+        worst, best = shares(ends, forest.voting)[:, label].tolist()
+        return worst, best
     if forest.voting != Voting.COUNTS:
         return low / forest.n_trees, max(low, high) / forest.n_trees
     others = [c for c in range(len(least)) if c != label]

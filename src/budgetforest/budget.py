@@ -25,15 +25,19 @@ class Recipe(NamedTuple):
     features: int = 0
     """How many features were in the pool."""
     cuts: str = "best"
-    """The best cut of every feature that was tried, or a random one."""
+    """How nodes are cut: "best" of every feature tried, "random", or "boosted", best for the loss so far."""
     rate: float = 0.0
-    """What a unit of cost was worth, in nats per row."""
+    """What a unit of cost was worth while growing, in nats per row."""
+    pruned: float = 0.0
+    """What it was worth in errors per row when the forest was pruned; 0: it was not."""
 
     def __str__(self) -> str:
         if self.alpha >= 0:
             return f"alpha {self.alpha:g}"
         rate = f", rate {self.rate:.2g}" if self.rate else ""
-        return f"pool of {self.features}, {self.cuts} cuts{rate}"
+        how = "boosted" if self.cuts == "boosted" else f"{self.cuts} cuts"
+        pruned = f", pruned at {self.pruned:.2g}" if self.pruned else ""
+        return f"pool of {self.features}, {how}{rate}{pruned}"
 
 
 PLAIN = Recipe(alpha=0.0)
@@ -162,43 +166,40 @@ def surest(offers: Sequence[Offer]) -> Point:
 
 
 STEP = 1.06
-"""Neighbouring budgets of the careful path."""
-RUNGS = 200
-"""How many there are: the cheapest is a hundred thousandth of the dearest."""
+"""Neighbours on the careful path that err alike differ so much in cost."""
 
 
 def careful_path(offers: Sequence[Offer], n_rows: int) -> list[Point]:
-    """For a ladder of budgets the dearest forest that errs no more than the best, but for noise.
+    """For every budget the dearest forest that errs no more than the best, but for noise.
 
     Of hundreds of forests measured on few rows the luckiest seems best, often a cheap one that errs more on
     other rows. Within a third of a standard error the one that asks for more is the better bet, and one
     whose trees are in use already, if it asks for about as much.
     """
     path: list[Point] = []
+    used: set[Recipe] = set()
+    best = 1.0
     points = sorted(
         (p for offer in offers for p in offer.points),
         key=lambda p: (p.cost, p.error, p.recipe, p.trees),
     )
-    for limit in _ladder(points):
-        fitting = [p for p in points if p.cost <= limit]
-        best = min(p.error for p in fitting)
-        near = [p for p in fitting if p.error <= best + math.sqrt(best * (1 - best) / n_rows) / 3]
-        dearer = [p for p in near if not path or p.cost > path[-1].cost]
-        used = {p.recipe for p in path}
-        again = [p for p in dearer if p.recipe in used and p.cost * STEP**2 >= dearer[-1].cost]
-        if dearer:
-            path.append((again or dearer)[-1])
+    for last, point in enumerate(points):
+        if last + 1 < len(points) and points[last + 1].cost == point.cost:
+            best = min(best, point.error)
+            continue  # budgets end after equal costs
+        best = min(best, point.error)
+        near = best + math.sqrt(best * (1 - best) / n_rows) / 3
+        dearest_first = (p for p in reversed(points[: last + 1]) if p.error <= near)
+        taken = next(dearest_first)
+        if taken.recipe not in used:
+            again = next((p for p in dearest_first if p.recipe in used), taken)
+            taken = again if again.cost * STEP**2 >= taken.cost else taken
+        if not path or (
+            taken.cost > path[-1].cost and (taken.error < path[-1].error or taken.cost > path[-1].cost * STEP)
+        ):
+            path.append(taken)
+            used.add(taken.recipe)
     return path
-
-
-def _ladder(points: Sequence[Point]) -> Iterator[float]:
-    """Budgets from the cheapest point to the dearest."""
-    costs = [p.cost for p in points if p.cost > 0]
-    if len(costs) < len(points):
-        yield 0.0
-    if costs:
-        rungs = (costs[-1] / STEP**rung for rung in range(RUNGS, -1, -1))
-        yield from (limit for limit in rungs if limit >= costs[0])
 
 
 def _costs(offers: Sequence[Offer], budget: float) -> list[float]:

@@ -20,7 +20,7 @@ from budgetforest.arrays import Flags, Floats, Ids
 from budgetforest.charge import scores
 from budgetforest.drivers import Policy, check_policy, try_again
 from budgetforest.errors import FeatureUnavailable, InvalidData, InvalidParameter, near
-from budgetforest.forest import Answer, Forest
+from budgetforest.forest import Answer, Forest, shares
 from budgetforest.ledger import open_ledger
 from budgetforest.settle import look_at
 
@@ -109,7 +109,7 @@ def decide_rows(
     proba = None
     if answer == Answer.PROBA:
         total = scores(forest, values, pool)
-        proba = np.where(certain[:, None], total / total.sum(axis=1, keepdims=True), np.nan)
+        proba = np.where(certain[:, None], shares(total, forest.voting), np.nan)
     answers = np.array(forest.classes)[labels]
     return Decisions(answers, proba, ledger.spent, paid, certain, bounds, rounds)
 

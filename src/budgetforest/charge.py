@@ -62,7 +62,7 @@ def charge(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = No
         return ledger
     prices = Prices(*forest.costs[:3])
     if answer == Answer.LABEL:
-        exits = exits_for(len(X), [forest.threshold], forest.n_trees)
+        exits = exits_for(len(X), [forest.threshold], forest)
         _settle(forest, X, ledger, exits, pool)
         return ledger
     if forest.costs.order_matters:
@@ -94,7 +94,7 @@ def labels(forest: Forest, X: Matrix, pool: Executor | None = None) -> Ids:
 
 def ladder(forest: Forest, X: Matrix, thresholds: Sequence[float], pool: Executor | None = None) -> Exits:
     """Where every row exits at each of some ascending thresholds, in one pass."""
-    exits = exits_for(len(X), thresholds, forest.n_trees)
+    exits = exits_for(len(X), thresholds, forest)
     _settle(forest, X, open_ledger(len(X), forest.costs), exits, pool)
     return exits
 

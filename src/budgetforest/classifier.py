@@ -21,7 +21,7 @@ from budgetforest.arrays import Anything, Matrix
 from budgetforest.budget import Offer, careful_path, only_used, path_of, surest, without_idle_trees
 from budgetforest.costs import read_costs
 from budgetforest.errors import UnusualData
-from budgetforest.forest import Answer, Voting
+from budgetforest.forest import CHOICES, Answer
 from budgetforest.frontier import grow_frontier
 from budgetforest.intake import (
     Intake,
@@ -200,7 +200,7 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
             max_bins=check.bins(self.max_bins),
             max_trees=check.whole("max_trees", self.max_trees, 1),
             bootstrap=bool(self.bootstrap),
-            voting=check.one_of("voting", self.voting, Voting),
+            voting=check.one_of("voting", self.voting, CHOICES),
             answer=check.one_of("answer", self.answer, Answer),
             costs=read_costs(self.costs, self.groups, intake.schema.names),
             schema=intake.schema,

@@ -35,6 +35,12 @@ class Voting(IntEnum):
     """The leaf's class frequencies."""
     COUNTS = 2
     """The leaf's class counts (the paper's confidence for ranking)."""
+    SCORES = 3
+    """Scores of boosted trees, which stand in place of class counts, in units of 1 / ``BELIEF``."""
+
+
+CHOICES = (Voting.MAJORITY, Voting.SOFT, Voting.COUNTS)
+"""What the trees of the paper's method can do."""
 
 
 class Answer(IntEnum):
@@ -80,7 +86,7 @@ class Forest(NamedTuple):
     @property
     def enough(self) -> int:
         """The sum of beliefs at which a label is taken."""
-        return belief_for(self.threshold, self.n_trees)
+        return belief_for(self.threshold, self)
 
 
 class Context(NamedTuple):
@@ -95,9 +101,18 @@ class Context(NamedTuple):
     threshold: float = math.inf
 
 
-def belief_for(threshold: float, n_trees: int) -> int:
-    """A mean belief of all trees as a sum in units of 1 / ``BELIEF``."""
-    return math.ceil(threshold * n_trees * BELIEF) if threshold < math.inf else NEVER
+def belief_for(threshold: float, forest: Forest) -> int:
+    """The sum of beliefs, in units of 1 / ``BELIEF``, at which a class is believed to this share.
+
+    Scores of boosted trees add up to 0 over the classes: a share is the leader's if the others are level.
+    """
+    if (threshold >= 1 and forest.voting == Voting.SCORES) or threshold == math.inf:
+        return NEVER
+    if forest.voting != Voting.SCORES:
+        return math.ceil(threshold * forest.n_trees * BELIEF)
+    k = len(forest.classes)
+    ahead = math.log(threshold / (1 - threshold) * (k - 1))
+    return math.ceil(ahead * (k - 1) / k * BELIEF)
 
 
 def join(trees: Sequence[Tree], context: Context) -> Forest:
@@ -114,11 +129,13 @@ def join(trees: Sequence[Tree], context: Context) -> Forest:
         nodes = Tree._make(np.concatenate(parts) for parts in zip(*moved, strict=True))
     least, most = outlook(nodes, roots[:-1], context.voting)
     still_open = np.einsum("dk->d", (least != most).view(np.int8)) > 0  # any(axis=1), three times as fast
-    return Forest(nodes, roots, least, most, still_open, beliefs(nodes.counts), *context)
+    return Forest(nodes, roots, least, most, still_open, beliefs(nodes.counts, context.voting), *context)
 
 
-def beliefs(counts: Counts) -> Ids:
-    """(d, k) class frequencies in units of 1 / ``BELIEF``."""
+def beliefs(counts: Counts, voting: Voting) -> Ids:
+    """(d, k) class frequencies, or scores, in units of 1 / ``BELIEF``."""
+    if voting == Voting.SCORES:
+        return counts.astype(np.int32)
     shares: Floats = counts / np.maximum(np.einsum("dk->d", counts), 1)[:, None]
     shares *= BELIEF
     np.rint(shares, out=shares)
@@ -191,7 +208,7 @@ def outlook(nodes: Tree, roots: Ids, voting: Voting) -> tuple[Votes, Votes]:
 
 def leaf_votes(counts: Counts, voting: Voting) -> Votes:
     """(d, k) what each node would add as a leaf; class ties go to the lowest class."""
-    if voting == Voting.COUNTS:
+    if voting in (Voting.COUNTS, Voting.SCORES):
         return counts.astype(np.float64)
     if voting == Voting.SOFT:
         frequencies: Floats = counts / counts.sum(axis=1, keepdims=True)
@@ -201,16 +218,26 @@ def leaf_votes(counts: Counts, voting: Voting) -> Votes:
     return votes
 
 
+def shares(total: Floats, voting: Voting) -> Floats:
+    """(n, k) what all trees give to each class as shares of 1: of boosted trees, probabilities."""
+    if voting == Voting.SCORES:
+        total = np.exp((total - total.max(axis=1, keepdims=True)) / BELIEF)
+    part: Floats = total / total.sum(axis=1, keepdims=True)
+    return part
+
+
 def slack_of(forest: Forest) -> float:
     """How far a leader must be ahead to be certain: sums of frequencies round, others are exact."""
     return 1e-9 * forest.n_trees if forest.voting == Voting.SOFT else 0.0
 
 
 def importances(forest: Forest) -> Floats:
-    """(m) each feature's share in the drop of Gini impurity, weighted by rows."""
+    """(m) each feature's share in the drop of Gini impurity, weighted by rows; boosted, of the loss."""
     nodes = forest.nodes
     size = nodes.counts.sum(axis=1)
     mixed = size - (nodes.counts.astype(np.float64) ** 2).sum(axis=1) / np.maximum(size, 1)
+    if forest.voting == Voting.SCORES:
+        mixed = nodes.impurity
     parent = family(nodes, forest.roots[:-1]).parent
     inner, child = nodes.feature != LEAF, parent >= 0
     m = len(forest.costs.cost)

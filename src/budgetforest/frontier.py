@@ -2,15 +2,16 @@
 
 *Pools* of features, each a part of the one before, are found by backward elimination: the features that
 save least per price leave first. On every pool forests grow by saving (``saving``): with the best cuts, with
-random ones, and with a rate that makes rows reuse what they have. Rows leave each of them by probable exit at
-a ladder of thresholds. All are measured on validation rows.
+random ones, and with a rate that makes rows reuse what they have; and trees are boosted (``boost``), with and
+without such a rate. Rows leave each of them by probable exit at a ladder of thresholds. All are measured on
+validation rows.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from itertools import islice
 from typing import NamedTuple
 
@@ -18,13 +19,16 @@ import numpy as np
 from scipy.special import betaincinv
 
 from budgetforest.arrays import LEAF, Flags, Floats, Ids
+from budgetforest.boost import Boost, boosted_trees
 from budgetforest.budget import Offer, Point, Recipe
 from budgetforest.charge import charge, ladder
 from budgetforest.forest import Answer, Context, Voting, first_trees, join
 from budgetforest.grow import Sample
+from budgetforest.prune import best_part, closure_of, pruned
 from budgetforest.saving import Growth, Owned, grow_one, grow_saving
 from budgetforest.split import Splitter
 from budgetforest.train import Rows, Settings, context_of, sample_of
+from budgetforest.trained import context_for
 from budgetforest.tree import Tree, family
 
 
@@ -41,6 +45,12 @@ KEPT = 0.7
 """Share of a pool's features that stays in the next."""
 MOST_TREES = 60
 """Trees of a forest; more gain little here."""
+PRUNED_ON = 1000
+"""Rows that forests are pruned on, at most."""
+PRUNED_AT = (0.1, 0.5)
+"""Rates of pruning: what the price of a whole pool is worth, as a share of the error without features."""
+FORESTS = 14
+"""How many are measured of a pool, at most: seven, each in two sizes."""
 THRESHOLDS = 32
 """Exits tried of every forest."""
 
@@ -59,9 +69,11 @@ def grow_frontier(
     features = np.ones(len(settings.costs.cost), bool)
     allowed = None
     if settings.disagreement is not None:
-        allowed = Allowed(settings.disagreement, settings.confidence, 6 * n_pools(len(features)))
+        allowed = Allowed(settings.disagreement, settings.confidence, FORESTS * n_pools(len(features)))
     while features.any():
         found = dict(grow_pool(sample, features, settings, trees, pool, tell))
+        plain = next(iter(found.values()))
+        found |= prune_forest(plain, features, context, train)
         for recipe, forest in found.items():
             yield Offer(
                 recipe,
@@ -69,7 +81,6 @@ def grow_frontier(
                 measure(forest, recipe, context, validation, settings.answer, allowed, pool),
                 1,
             )
-        plain = next(iter(found.values()))
         features = smaller_pool(features, savings(plain, len(features)), settings.costs.cost)
 
 
@@ -81,17 +92,26 @@ def grow_pool(
     pool: Executor,
     tell: Callable[[str, int], None],
 ) -> Iterator[tuple[Recipe, list[Tree]]]:
-    """Three forests that use only these features."""
+    """Forests that use only these features."""
     size = int(features.sum())
     costs, seed = settings.costs, settings.seed
-    tries = min(1.0, 2 / math.sqrt(size))
     rate = rate_for(features, settings, sample)
-    plain = Growth(features, 0.0, tries, False, 1, settings.n_classes)
-    careful = pool.submit(
-        lambda: list(
-            islice(grow_saving(sample, plain._replace(rate=rate), costs, seed, True), n_trees if rate else 0)
+    plain = Growth(features, 0.0, min(1.0, 2 / math.sqrt(size)), False, 1, settings.n_classes)
+    steps = Boost(features, 0.0, n_classes=settings.n_classes)
+
+    def later(trees: Iterator[Tree]) -> Future[list[Tree]]:
+        """Trees that depend on those before, by one thread."""
+        return pool.submit(lambda: list(islice(trees, n_trees)))
+
+    in_turn = {
+        Recipe(features=size, cuts="boosted", rate=each): later(
+            boosted_trees(sample, steps._replace(rate=each), costs, seed)
         )
-    )
+        for each in dict.fromkeys((0.0, rate))
+    }
+    if rate:
+        careful = grow_saving(sample, plain._replace(rate=rate), costs, seed, True)
+        in_turn[Recipe(features=size, rate=rate)] = later(careful)
     nothing = Owned(np.zeros((0, 0), np.uint8), np.zeros((0, 0), np.uint8))
     kinds = (("best", plain, True), ("random", plain._replace(random_cuts=True), False))
     for cuts, growth, bootstrap in kinds:
@@ -105,8 +125,29 @@ def grow_pool(
             grown.append(future.result())
             tell(str(recipe), len(grown))
         yield recipe, grown
-    if rate:
-        yield Recipe(features=size, rate=rate), careful.result()
+    for recipe, trees in in_turn.items():
+        yield recipe, trees.result()
+        tell(str(recipe), n_trees)
+
+
+def prune_forest(
+    trees: list[Tree], features: Flags, context: Context, train: Rows
+) -> dict[Recipe, list[Tree]]:
+    """A quarter of the forest of best cuts, pruned at two rates on some of its rows."""
+    price = float(context.costs.least[features].sum())
+    if not price or features.sum() == 1:
+        return {}
+    forest = join(trees[: quarter(trees)], context)
+    rows = np.argsort(train.hashes, kind="stable")[:PRUNED_ON]
+    problem = closure_of(forest, train.X[rows], train.label[rows], train.weight[rows])
+    error = 1 - context.prior.max() / context.prior.sum()
+    kept, found = None, {}
+    for worth in PRUNED_AT:
+        rate = worth * float(error) / price
+        kept = best_part(problem, rate, kept)
+        if kept.any():
+            found[Recipe(features=int(features.sum()), pruned=rate)] = pruned(forest, kept)
+    return found
 
 
 def rate_for(features: Flags, settings: Settings, sample: Sample) -> float:
@@ -161,8 +202,8 @@ def measure(
     weight = validation.weight
     share = (weight / weight.sum()).tolist()
     points = []
-    full = join(trees, context)
-    for n in dict.fromkeys((max(1, len(trees) // 4), len(trees))):
+    full = join(trees, context_for(Point(recipe, len(trees), 0.0, 0.0), context, 1.0))
+    for n in dict.fromkeys((quarter(trees), len(trees))):
         forest = first_trees(full, n)
         ends = thresholds(len(context.classes)) if answer == Answer.LABEL else [math.inf]
         exits = ladder(forest, validation.X, ends, pool)
@@ -175,6 +216,11 @@ def measure(
             error = int(weight[exits.labels[:, at] != validation.label].sum()) / int(weight.sum())
             points.append(Point(recipe, n, cost, error, ends[at]))
     return points
+
+
+def quarter(trees: list[Tree]) -> int:
+    """How many trees a smaller forest has: often enough, and cheaper."""
+    return max(1, len(trees) // 4)
 
 
 def first_allowed(labels: Ids, allowed: Allowed | None) -> int:

@@ -16,7 +16,7 @@ from budgetforest.arrays import Anything, Flags, Floats, Matrix
 from budgetforest.budget import Point
 from budgetforest.costs import Costs
 from budgetforest.errors import InvalidParameter
-from budgetforest.forest import Answer, Forest, importances, tree_of
+from budgetforest.forest import Answer, Forest, importances, shares, tree_of
 from budgetforest.frame import to_dataframe
 from budgetforest.live import LiveAcquisition
 from budgetforest.trained import Trained, best_within, forest_at, path_within, warn_of_idle
@@ -99,14 +99,12 @@ class Prediction(LiveAcquisition):
             return self.classes_[labels(forest, X, pool)]
 
     def predict_proba(self, X: Anything) -> Floats:
-        """(rows, classes): shares of the votes, mean frequencies or shares of counts, by ``voting``."""
+        """(rows, classes): shares of votes, mean frequencies, shares of counts; softmax of boosted scores."""
         from budgetforest.charge import scores
 
         forest, X = self._forest_and_rows(X)
         with self._threads() as (pool, _):
-            total = scores(forest, X, pool)
-        share: Floats = total / total.sum(axis=1, keepdims=True)
-        return share
+            return shares(scores(forest, X, pool), forest.voting)
 
     def acquisition_cost(self, X: Anything, *, answer: str | None = None) -> Floats:
         """What each row pays for its label or its scores; ``answer`` is the estimator's by default."""

@@ -1,17 +1,16 @@
-"""BUDGETPRUNE (Nan, Wang, Saligrama, NIPS 2016): the best part of a forest at a price, exactly, by a minimum cut.
+"""BUDGETPRUNE (Nan, Wang, Saligrama, NIPS 2016): the best part of a forest at a price, by a minimum cut.
 
-A pruned forest keeps some inner nodes, a node only if its parent is kept. Keeping a node lowers the trees' mean
-error on given rows by (e(node) - sum of e(children)) / T, and needs every *pair* (row, feature) that the row first
-meets there, or the pair (row, group) that opens a group. A pair is paid once for the whole forest, whatever needs
-it. At a given rate, what a unit of cost is worth in errors, the best part is a maximum closure, hence one minimum
-cut between source and sink (Picard 1976). The publication solves the same problem as a linear program.
+A pruned forest keeps some inner nodes, a node only if its parent is kept. Keeping a node lowers the trees'
+mean error on given rows by (e(node) - sum of e(children)) / T, and needs every *pair* (row, feature) that the
+row first meets there, or the pair (row, group) that opens a group. A pair is paid once for the whole forest,
+whatever needs it. At a given rate, what a unit of cost is worth in errors, the best part is a maximum
+closure, hence one minimum cut (Picard 1976). The publication solves the same problem as a linear program.
 
 Pairs that the same nodes need are one vertex: rows that take the same turns count once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -204,7 +203,7 @@ def count_errors(
 
 @kernel
 def tag_pairs(tree: Tree, roots: Ids, X: Matrix, group: Ids, tags: Keys, keys: Keys) -> None:
-    """``keys[i, j]``, and of groups ``keys[i, m + g]``: the sum of the tags of all nodes where row i first meets it."""
+    """``keys[i, j]``, of groups ``keys[i, m + g]``: the sum of the tags of nodes where i first meets it."""
     m = X.shape[1]
     seen = np.full(keys.shape[1], -1, np.int64)
     for i in range(len(X)):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Floats, Ids
+from budgetforest.arrays import Flags, Floats, Ids
 from budgetforest.budget import Offer, Point, Recipe, path_of
 from budgetforest.container import Array
 from budgetforest.costs import Costs
 from budgetforest.entries import Entries, refuse_unless
-from budgetforest.forest import Answer, Context, Voting
+from budgetforest.forest import CHOICES, Answer, Context, Voting
 from budgetforest.soundness import Sizes, check_trees
 from budgetforest.table import Schema
 from budgetforest.trained import Trained
@@ -27,8 +27,10 @@ def rebuilt(arrays: dict[str, Array], read: Entries) -> tuple[Trained, float | N
     budget, limit = read.budget("budget"), read.budget("trained_budget")
     refuse_unless(budget <= limit, "its budget is larger than the one it was trained for")
     proven = read.flag("proven")
-    trees = _trees(arrays, context.schema, proven, len(context.classes))
-    offers = _offers(arrays, read, trees)
+    recipes = _recipes(read, len(arrays["tree_nodes"]))
+    boosted = np.repeat([made.recipe.cuts == "boosted" for made in recipes], [made.trees for made in recipes])
+    trees = _trees(arrays, context, proven, boosted)
+    offers = _offers(arrays, recipes, trees)
     points = [point for offer in offers for point in offer.points]
     available = {offer.recipe: len(offer.trees) for offer in offers}
     path = _taken(arrays["path"], points, available, "path")
@@ -68,7 +70,7 @@ def _context(arrays: dict[str, Array], read: Entries) -> Context:
         costs=_costs(arrays, read.texts("groups"), len(schema.names)),
         schema=schema,
         classes=classes,
-        voting=Voting[read.one_of("voting", [voting.name.lower() for voting in Voting]).upper()],
+        voting=Voting[read.one_of("voting", [voting.name.lower() for voting in CHOICES]).upper()],
         unit=read.positive("unit"),
     )
 
@@ -91,11 +93,11 @@ def _costs(arrays: dict[str, Array], names: Sequence[str], n_features: int) -> C
     return Costs(cost, discount, group, tuple(names))
 
 
-def _trees(arrays: dict[str, Array], schema: Schema, proven: bool, n_classes: int) -> list[Tree]:
+def _trees(arrays: dict[str, Array], context: Context, proven: bool, boosted: Flags) -> list[Tree]:
     nodes = Tree._make(arrays[name] for name in Tree._fields)
     sizes = Sizes(arrays["tree_nodes"], arrays["tree_branches"])
-    refuse_unless(nodes.counts.shape[1] == n_classes, "'counts' has not one column per class")
-    check_trees(nodes, sizes, schema, proven=proven)
+    refuse_unless(nodes.counts.shape[1] == len(context.classes), "'counts' has not one column per class")
+    check_trees(nodes, sizes, context.schema, proven=proven, boosted=boosted)
     nodes = nodes._replace(counts=nodes.counts.astype(np.int64))
     node, branch = _ends(sizes.nodes), _ends(sizes.branches)
     return [
@@ -114,12 +116,9 @@ def _ends(sizes: Ids) -> list[int]:
     return list(accumulate(sizes.tolist(), initial=0))
 
 
-def _offers(arrays: dict[str, Array], read: Entries, trees: list[Tree]) -> list[Offer]:
-    recipes = [_recipe(entry) for entry in read.objects("recipes")]
-    refuse_unless(len({recipe for recipe, _, _ in recipes}) == len(recipes), "two recipes are the same")
-    refuse_unless(sum(n for _, n, _ in recipes) == len(trees), "recipes do not add up to the trees")
-    points = _points(arrays, [recipe for recipe, _, _ in recipes])
-    tree = list(accumulate((n for _, n, _ in recipes), initial=0))
+def _offers(arrays: dict[str, Array], recipes: Sequence[Made], trees: list[Tree]) -> list[Offer]:
+    points = _points(arrays, [made.recipe for made in recipes])
+    tree = list(accumulate((made.trees for made in recipes), initial=0))
     point = np.searchsorted(arrays["point_recipe"], np.arange(len(recipes) + 1)).tolist()
     return [
         Offer(recipe, trees[tree[at] : tree[at + 1]], points[point[at] : point[at + 1]], patience)
@@ -127,12 +126,26 @@ def _offers(arrays: dict[str, Array], read: Entries, trees: list[Tree]) -> list[
     ]
 
 
-def _recipe(entry: Entries) -> tuple[Recipe, int, int]:
+class Made(NamedTuple):
     """A recipe, its number of trees, and its patience."""
+
+    recipe: Recipe
+    trees: int
+    patience: int
+
+
+def _recipes(read: Entries, n_trees: int) -> list[Made]:
+    recipes = [_made(entry) for entry in read.objects("recipes")]
+    refuse_unless(len({made.recipe for made in recipes}) == len(recipes), "two recipes are the same")
+    refuse_unless(sum(made.trees for made in recipes) == n_trees, "recipes do not add up to the trees")
+    return recipes
+
+
+def _made(entry: Entries) -> Made:
     alpha = -1.0 if entry["alpha"] == -1 else entry.number("alpha")
-    cuts = entry.one_of("cuts", ("best", "random"))
-    recipe = Recipe(alpha, entry.whole("features"), cuts, entry.number("rate"))
-    return recipe, entry.whole("trees"), entry.whole("patience", 1)
+    cuts = entry.one_of("cuts", ("best", "random", "boosted"))
+    recipe = Recipe(alpha, entry.whole("features"), cuts, entry.number("rate"), entry.number("pruned"))
+    return Made(recipe, entry.whole("trees"), entry.whole("patience", 1))
 
 
 def _points(arrays: dict[str, Array], recipes: Sequence[Recipe]) -> list[Point]:

@@ -281,7 +281,7 @@ def _best_split(
                 )
             _clear(desk.tally, low, high, missing)
             if growth.rate > 0.0 and gain > best.gain:
-                gain -= growth.rate * _price(j, rows, times, prices, owned)
+                gain -= growth.rate * price_of(j, rows, times, prices, owned)
             if gain > best.gain:
                 best = Split(gain, j, cut, route)
         if best.feature != LEAF:
@@ -394,7 +394,7 @@ def _nominal_gain(
 
 
 @inner
-def _price(j: int, rows: Ids, times: Counts, prices: tuple[Floats, Floats, Ids], owned: Owned) -> float:
+def price_of(j: int, rows: Ids, times: Counts, prices: tuple[Floats, Floats, Ids], owned: Owned) -> float:
     """What the rows of a node would pay for a feature, all together."""
     cost, discount, group = prices
     lacking = 0

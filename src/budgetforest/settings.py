@@ -45,7 +45,7 @@ def share(name: str, value: Anything) -> float:
     return float(value)
 
 
-def one_of(name: str, value: Anything, choices: type[Choice]) -> Choice:
+def one_of(name: str, value: Anything, choices: Iterable[Choice]) -> Choice:
     """The choice that a name stands for."""
     names = {choice.name.lower(): choice for choice in choices}
     if not isinstance(value, str) or value not in names:

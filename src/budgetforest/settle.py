@@ -140,9 +140,9 @@ class Exits(NamedTuple):
     """(n, l) its label."""
 
 
-def exits_for(n_rows: int, thresholds: Sequence[float], n_trees: int) -> Exits:
+def exits_for(n_rows: int, thresholds: Sequence[float], forest: Forest) -> Exits:
     """Room for the exits of some rows."""
-    enough = np.array([belief_for(threshold, n_trees) for threshold in thresholds], np.int64)
+    enough = np.array([belief_for(threshold, forest) for threshold in thresholds], np.int64)
     shape = n_rows, len(enough)
     return Exits(enough, np.zeros(shape), np.zeros(shape, np.int32))
 

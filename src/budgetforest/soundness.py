@@ -27,8 +27,11 @@ class Sizes(NamedTuple):
     """(t) entries of each tree in ``branches``."""
 
 
-def check_trees(nodes: Tree, sizes: Sizes, schema: Schema, *, proven: bool) -> None:
-    """Refuse trees that are not sound; numbers of nodes and branches are those within a tree."""
+def check_trees(nodes: Tree, sizes: Sizes, schema: Schema, *, proven: bool, boosted: Flags) -> None:
+    """Refuse trees that are not sound; numbers of nodes and branches are those within a tree.
+
+    ``boosted`` trees have scores in place of class counts.
+    """
     d = len(nodes.feature)
     _check_lengths(nodes, sizes)
     if d == 0:
@@ -40,8 +43,9 @@ def check_trees(nodes: Tree, sizes: Sizes, schema: Schema, *, proven: bool) -> N
     agree = (nominal == np.append(schema.nominal, False)[feature]).all()
     refuse_unless(agree, "a node splits a nominal feature by number, or a numeric one by category")
     refuse_unless(not np.isnan(nodes.threshold[inner & ~nominal]).any(), "a threshold is NaN")
-    refuse_unless(nodes.counts.size and nodes.counts.min() >= 0, "a class count is negative")
-    refuse_unless(np.einsum("dk->d", nodes.counts).all(), "a node has no training rows")
+    counts = nodes.counts[~np.repeat(boosted, sizes.nodes)]
+    refuse_unless((counts >= 0).all(), "a class count is negative")
+    refuse_unless(np.einsum("dk->d", counts).all(), "a node has no training rows")
     refuse_unless(not np.isnan(nodes.impurity).any(), "an impurity is NaN")
     if proven:
         refuse_unless((nodes.impurity >= inner * 1e-300).all(), "a node that splits has no impurity")
