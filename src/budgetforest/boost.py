@@ -181,6 +181,7 @@ def boosted_tree(
     cells = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
     branches = np.empty(0, np.int32)
     n_branches = 0
+    drawn = np.zeros(len(tree.feature), np.int64)
     _put(sums, 0, 0, len(rows), -1, 0, 0, root_key)
     waiting = 1
     size = 0
@@ -199,6 +200,7 @@ def boosted_tree(
                 branches[slot] = node
         here = rows[start:stop]
         n = _add_up(slopes, times, here, sums.all)
+        drawn[node] = n
         worth = _worth(sums.all[0], sums.all[1])
         tree.impurity[node] = -worth
         _score(sums.all, boost.speed, tree.counts[node])
@@ -246,7 +248,7 @@ def boosted_tree(
             _put(sums, waiting, middle, stop, node, RIGHT, depth + 1, mix(key, np.uint64(1)))
             _put(sums, waiting + 1, start, middle, node, LEFT, depth + 1, mix(key, np.uint64(0)))
             waiting += 2
-    fill_empty_branches(size, tree, branches)
+    fill_empty_branches(drawn[:size], tree, branches)
     return size, branches[:n_branches]
 
 

@@ -80,7 +80,7 @@ def grow_tree(sample: Sample, plan: Plan, seed: int, number: int) -> Tree:
         sample.columns, sample.label, times.astype(np.int32), rows, plan, key, tree, room
     )
     if len(branches):
-        fill_empty_branches(size, tree, branches)
+        fill_empty_branches(tree.counts[:size].sum(axis=1), tree, branches)
     return Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
 
 
@@ -340,21 +340,16 @@ def least_per_drop(columns: Columns, cells: Cells, rows: Ids, plan: Plan, node: 
 
 
 @kernel
-def fill_empty_branches(size: int, tree: Tree, branches: Ids) -> None:
-    """Categories absent from a node's training rows go where most of its rows went."""
-    for node in range(size):
+def fill_empty_branches(rows: Counts, tree: Tree, branches: Ids) -> None:
+    """Categories absent from a node's training rows go where most of its ``rows`` went, (d) by node."""
+    for node in range(len(rows)):
         if tree.feature[node] == LEAF or tree.route[node] != BY_CATEGORY:
             continue
         largest = -1
-        most = 0
         for slot in range(tree.left[node], tree.left[node] + tree.right[node] + 1):
-            rows = 0
-            if branches[slot] >= 0:
-                for c in range(tree.counts.shape[1]):
-                    rows += tree.counts[branches[slot], c]
-            if rows > most:
-                largest = branches[slot]
-                most = rows
+            child = branches[slot]
+            if child >= 0 and (largest < 0 or rows[child] > rows[largest]):
+                largest = child
         for slot in range(tree.left[node], tree.left[node] + tree.right[node] + 1):
             if branches[slot] < 0:
                 branches[slot] = ~largest

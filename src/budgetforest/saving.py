@@ -210,7 +210,7 @@ def saving_tree(
             _put(desk, waiting, middle, stop, node, RIGHT, mix(key, np.uint64(1)))
             _put(desk, waiting + 1, start, middle, node, LEFT, mix(key, np.uint64(0)))
             waiting += 2
-    fill_empty_branches(size, tree, branches)
+    fill_empty_branches(tree.counts[:size].sum(axis=1), tree, branches)
     return size, branches[:n_branches]
 
 
