@@ -39,7 +39,7 @@ def check_trees(nodes: Tree, sizes: Sizes, schema: Schema, *, proven: bool) -> N
     refuse_unless(route.max() <= BY_CATEGORY, "a node sends missing values nowhere")
     agree = (nominal == np.append(schema.nominal, False)[feature]).all()
     refuse_unless(agree, "a node splits a nominal feature by number, or a numeric one by category")
-    refuse_unless(not np.isnan(nodes.threshold[inner & ~nominal]).any(), "a threshold is NaN")
+    refuse_unless((nodes.threshold[inner & ~nominal] > -np.inf).all(), "a threshold is NaN or -inf")
     refuse_unless(nodes.counts.size and nodes.counts.min() >= 0, "a class count is negative")
     refuse_unless(np.einsum("dk->d", nodes.counts).all(), "a node has no training rows")
     refuse_unless(not np.isnan(nodes.impurity).any(), "an impurity is NaN")
