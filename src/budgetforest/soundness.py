@@ -42,7 +42,7 @@ def check_trees(nodes: Tree, sizes: Sizes, schema: Schema, *, proven: bool, boos
     refuse_unless(route.max() <= BY_CATEGORY, "a node sends missing values nowhere")
     agree = (nominal == np.append(schema.nominal, False)[feature]).all()
     refuse_unless(agree, "a node splits a nominal feature by number, or a numeric one by category")
-    refuse_unless(not np.isnan(nodes.threshold[inner & ~nominal]).any(), "a threshold is NaN")
+    refuse_unless((nodes.threshold[inner & ~nominal] > -np.inf).all(), "a threshold is NaN or -inf")
     counts = nodes.counts[~np.repeat(boosted, sizes.nodes)]
     refuse_unless((counts >= 0).all(), "a class count is negative")
     refuse_unless(np.einsum("dk->d", counts).all(), "a node has no training rows")
