@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from typing import NamedTuple
 
 import numpy as np
 
@@ -119,6 +120,30 @@ def _for_blocks(block: Callable[[slice, Matrix], None], X: Matrix, pool: Executo
 
     starts = range(0, len(X), BLOCK)
     list(pool.map(at, starts) if pool else map(at, starts))
+
+
+class Answers(NamedTuple):
+    """All that rows get and pay."""
+
+    label: Ids
+    """(n) the class."""
+    scores: Floats
+    """(n, k) the votes of all trees."""
+    ledger: Ledger
+
+
+def answers(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = None) -> Answers:
+    """Labels, scores and charges, each as the function for it alone gives, in fewer passes."""
+    total = scores(forest, X, pool)
+    best = total.argmax(axis=1).astype(np.int32)
+    exits_early = forest.threshold < math.inf and forest.n_trees > 0
+    if answer == Answer.PROBA or not exits_early:
+        label = labels(forest, X, pool) if exits_early else best
+        return Answers(label, total, charge(forest, X, answer, pool))
+    ledger = open_ledger(len(X), forest.costs)
+    exits = exits_for(len(X), [forest.threshold], forest.n_trees)
+    _settle(forest, X, ledger, exits, pool)
+    return Answers(exits.labels[:, 0], total, ledger)
 
 
 class Meter:

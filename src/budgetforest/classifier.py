@@ -52,7 +52,7 @@ from budgetforest.ledger import Ledger
 from budgetforest.live import LiveAcquisition
 from budgetforest.progress import progress
 from budgetforest.split import Splitter
-from budgetforest.table import as_frame, learn_schema, to_matrix
+from budgetforest.table import Table, as_frame, learn_schema, to_matrix
 from budgetforest.train import MOST_WEIGHT, Rows, Settings, context_of, grow_offers, hold_out, in_units
 from budgetforest.tree import Tree
 
@@ -300,7 +300,10 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
         if hasattr(X, "collect"):
             raise InvalidData(f"X is a {type(X).__name__}, which is not computed yet; pass X.collect()")
         framed = as_frame(X) is not None
-        if framed:
+        if isinstance(X, Table):
+            self.n_features_in_ = X.shape[1]
+            self.feature_names_in_ = np.array(X.schema.names, dtype=object)
+        elif framed:
             validate_data(self, X, reset=learn, skip_check_array=True)
         else:
             if self.categorical_features is not None and np.asarray(X).dtype.kind in "OUS":

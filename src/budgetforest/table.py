@@ -7,6 +7,7 @@ value. What was learnt from the training rows (the ``Schema``) is applied unchan
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -14,6 +15,9 @@ import numpy as np
 
 from budgetforest.arrays import MAX_CODES, Anything, Flags, Matrix
 from budgetforest.errors import InvalidData, InvalidParameter, near
+
+MISSING = ("", "NA", "N/A", "#N/A", "n/a", "na", "NaN", "nan", "NULL", "null", "None", "?", "-", ".")
+"""Texts in files that stand for a missing value."""
 
 
 class Schema(NamedTuple):
@@ -23,11 +27,38 @@ class Schema(NamedTuple):
     """(m) feature names; ``x0, x1, ...`` for plain arrays."""
     categories: tuple[tuple[Any, ...] | None, ...]
     """(m) the categories of a nominal feature in code order, None for a numeric one."""
+    missing: tuple[str, ...] = MISSING
+    """Texts that stand for a missing value in files; Python's own values need none."""
 
     @property
     def nominal(self) -> Flags:
         """(m) which features are nominal."""
         return np.array([c is not None for c in self.categories], dtype=bool)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows that are numbers already, with the schema that explains them: what files are read into."""
+
+    matrix: Matrix
+    schema: Schema
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return self.matrix.shape
+
+    def under(self, schema: Schema) -> Matrix:
+        """The numbers, if they were made by this schema."""
+        if self.schema != schema:
+            raise InvalidData("these rows were read by the schema of another model; read them by this one's")
+        return self.matrix
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def __getitem__(self, rows: Any) -> Table:
+        return Table(self.matrix[rows], self.schema)
 
 
 def as_frame(X: Anything) -> nw.DataFrame[Any] | None:
@@ -42,6 +73,8 @@ def learn_schema(X: Anything, names: Sequence[str], categorical: Anything = None
     Nominal are categorical and string columns of dataframes and whatever ``categorical`` lists, by
     name, position or boolean mask.
     """
+    if isinstance(X, Table):
+        return X.schema
     listed = _listed(categorical, names)
     frame = as_frame(X)
     categories: list[tuple[Any, ...] | None] = []
@@ -56,6 +89,8 @@ def learn_schema(X: Anything, names: Sequence[str], categorical: Anything = None
 
 def to_matrix(X: Anything, schema: Schema) -> Matrix:
     """Rows as numbers, (n, m), without a copy where the input is numeric and homogeneous already."""
+    if isinstance(X, Table):
+        return X.under(schema)
     frame = as_frame(X)
     if frame is None and not schema.nominal.any():
         return X  # type: ignore[no-any-return]
