@@ -12,6 +12,11 @@ __version__ = "0.1.0"
 
 _HOME = {
     "BudgetForestClassifier": "classifier",
+    "Model": "model",
+    "save": "modelfile",
+    "load": "modelfile",
+    "to_json": "export",
+    "to_onnx": "onnx_export",
     "ThresholdPairs": "impurity",
     "Powers": "impurity",
     "Polynomial": "impurity",
@@ -34,6 +39,8 @@ _HOME = {
     "InvalidData": "errors",
     "InvalidValue": "errors",
     "InvalidParameter": "errors",
+    "NotAModelFile": "errors",
+    "NewerModelFile": "errors",
     "FeatureUnavailable": "errors",
     "MissingExtra": "errors",
     "BudgetForestWarning": "errors",

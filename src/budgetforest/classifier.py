@@ -1,66 +1,49 @@
 """The scikit-learn face: ``BudgetForestClassifier``.
 
-Input is checked here, at the door; the steps themselves are the functions of the files below.
+Parameters and ``fit``; rows are checked in ``intake``, what a fitted forest answers is ``prediction``.
 """
 
 from __future__ import annotations
 
-import copy
 import inspect
 import math
 import warnings
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import Any, Self
+from typing import Self
 
-import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags, check_array, check_consistent_length, check_random_state
-from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    _check_y,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted
 
+from budgetforest import __version__
 from budgetforest import impurity as impurities
 from budgetforest import settings as check
-from budgetforest.arrays import Anything, Flags, Floats, Ids, Matrix
-from budgetforest.binning import hash_rows, single_valued
-from budgetforest.budget import (
-    Point,
-    best_at,
-    careful_path,
-    only_used,
-    path_of,
-    surest,
-    without_idle_trees,
-)
-from budgetforest.certificate import Certificate, certify
-from budgetforest.charge import charge, labels, scores
+from budgetforest.arrays import Anything, Matrix
+from budgetforest.budget import Offer, careful_path, only_used, path_of, surest, without_idle_trees
 from budgetforest.costs import read_costs
-from budgetforest.errors import BudgetTooSmall, InvalidData, InvalidParameter, UnusualData
-from budgetforest.forest import Answer, Voting, join, tree_of
-from budgetforest.forest import importances as importances_of
-from budgetforest.frame import to_dataframe
-from budgetforest.frontier import context_for, grow_frontier
-from budgetforest.ledger import Ledger
-from budgetforest.live import LiveAcquisition
+from budgetforest.errors import UnusualData
+from budgetforest.forest import Answer, Voting
+from budgetforest.frontier import grow_frontier
+from budgetforest.intake import (
+    Intake,
+    held_out,
+    later_rows,
+    training_rows,
+    validation_rows,
+    warn_of_constants,
+)
+from budgetforest.prediction import Prediction
 from budgetforest.progress import progress
 from budgetforest.split import Splitter
-from budgetforest.table import Table, as_frame, learn_schema, to_matrix
-from budgetforest.train import MOST_WEIGHT, Rows, Settings, context_of, grow_offers, hold_out, in_units
-from budgetforest.tree import Tree
+from budgetforest.train import Rows, Settings, context_of, grow_offers
+from budgetforest.trained import Trained, plain, warn_of_idle
 
 PAPER_ONLY = ("alpha", "impurity", "splitter", "criterion", "bootstrap", "voting")
 """Parameters of the paper's method alone."""
+KEPT_ELSEWHERE = ("costs", "groups", "categorical_features", "n_jobs", "verbose")
+"""Parameters that the costs and the schema tell, or that do not matter after training."""
 
 
-class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A random forest whose average cost of acquiring features stays within a budget.
 
     Parameters
@@ -114,6 +97,7 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
     ----------
     path_ : list of (recipe, trees, cost, error, threshold): a forest for every smaller budget
     alpha_, forest_, costs_, classes_, n_features_in_, feature_names_in_, n_trees_
+    training_ : dict of version, rows, validation_rows, seed, parameters
 
     Examples
     --------
@@ -185,170 +169,27 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
         ``sample_weight`` of 2 counts as the row twice, also in validation; weights that are not whole are
         scaled to a mean of 1.
         """
-        rows, unit = self._training_rows(X, y, sample_weight)
-        settings = self._settings(unit)
+        intake = training_rows(self, X, y, sample_weight)
+        self.classes_ = intake.classes
+        settings = self._settings(intake)
+        rows = intake.rows
         if validation is not None:
-            validation = self._validation_rows(validation)
+            validation = validation_rows(self, validation, intake)
         elif settings.auto or settings.chooses or settings.budget < math.inf:
-            rows, validation = self._hold_out(rows, settings.seed)
-        self._warn_of_constants(rows)
+            fraction = check.share("validation_fraction", self.validation_fraction)
+            rows, validation = held_out(intake, fraction, settings.seed)
+        warn_of_constants(rows, intake.schema)
         with self._threads() as (pool, n_jobs), progress(self.verbose, settings.max_trees) as tell:
             if settings.auto:
                 offers = list(grow_frontier(rows, validation, settings, pool, tell))
             else:
                 offers = list(grow_offers(rows, validation, settings, pool, n_jobs, tell))
-        self._settings_ = settings
-        self.costs_ = settings.costs
-        self._context = context_of(rows, settings)
-        self._prior_error = math.nan
-        if validation is not None:
-            missed = validation.label != self._context.prior.argmax()
-            self._prior_error = math.fsum(validation.weight[missed]) / math.fsum(validation.weight)
-        if settings.auto:
-            path = careful_path(offers, len(validation.label))
-            self.path_ = [point for point in path if point.cost <= settings.budget]
-            self._surest = surest(offers)
-            self._offers = only_used(offers, [*self.path_, self._surest])
-        else:
-            self.path_ = path_of(offers, settings.budget)
-            self._offers = without_idle_trees(offers, settings.budget)
-        self._take(settings.budget)
+        trained = self._trained_from(offers, rows, validation, settings)
+        best = self._use(trained, settings.budget)
+        warn_of_idle(trained, settings.budget, best)
         return self
 
-    def at_budget(self, budget: float) -> Self:
-        """The fitted classifier for a smaller budget, as if trained for it, without training."""
-        check_is_fitted(self)
-        if math.isnan(self.path_[-1].cost if self.path_ else 0.0):
-            raise InvalidParameter(
-                "this forest was trained without validation rows, so its costs are unknown; "
-                "fit with a budget, several alphas, or validation=(X, y)"
-            )
-        limit = self._settings_.budget
-        if budget is None or check.positive_budget(budget) > limit:
-            raise InvalidParameter(
-                f"budget {budget} is larger than {limit}, for which this forest was trained; fit again"
-            )
-        other = copy.copy(self)
-        other.budget = budget
-        budget = check.positive_budget(budget)
-        if self._settings_.auto:
-            other.path_ = [point for point in self.path_ if point.cost <= budget]
-        else:
-            other.path_ = path_of(self._offers, budget)
-        other._take(budget)
-        return other
-
-    def _best(self, budget: float) -> Point | None:
-        """The forest to take: without a budget one that never exits before it is certain."""
-        if not self._settings_.auto:
-            return best_at(self._offers, budget)
-        if budget == math.inf:
-            return self._surest
-        useful = self.path_ and self.path_[-1].cost > 0
-        return self.path_[-1] if useful else None
-
-    def _take(self, budget: float) -> None:
-        """Put the best forest within a budget to use."""
-        best = self._best(budget)
-        trees = []
-        context = self._context
-        if best is None and not self._offers:
-            warnings.warn(
-                "no feature lowers the impurity, so no tree splits: the forest predicts the most common "
-                "class at no cost; check that the features tell the classes apart",
-                UnusualData,
-                stacklevel=3,
-            )
-        elif best is None:
-            costs = [point.cost for offer in self._offers for point in offer.points]
-            cheapest = min(cost for cost in costs if cost > 0 or not self._settings_.auto)
-            warnings.warn(
-                f"no useful tree fits budget {budget:g}: the cheapest costs {cheapest:g} on average. "
-                "The forest predicts the most common class at no cost; raise the budget",
-                BudgetTooSmall,
-                stacklevel=3,
-            )
-        else:
-            trees = next(o.trees for o in self._offers if o.recipe == best.recipe)[: best.trees]
-            self._warn_of_idle_trees(best, trees)
-            context = context_for(best, context, self._settings_.unit)
-        self.alpha_ = best.alpha if best else math.nan
-        self.forest_ = join(trees, context)
-        self.n_trees_ = len(trees)
-
-    def _warn_of_idle_trees(self, best: Point, trees: list[Tree]) -> None:
-        """Say so when the forest is no better than an answer that costs nothing."""
-        if best.alpha > 0 and all(len(tree.feature) == 1 for tree in trees):
-            hint = f"alpha={best.alpha:g} is so large that no tree splits; take a smaller one"
-        elif best.cost > 0 and best.error >= self._prior_error:
-            hint = (
-                f"the forest errs {best.error:.3f} on validation rows, no less than the most common class; "
-                "raise the budget, or take method='auto' if prices are skewed"
-            )
-        else:
-            return
-        warnings.warn(hint, UnusualData, stacklevel=4)
-
-    # Input -----------------------------------------------------------------------------------
-
-    def _matrix(self, X: Anything, *, learn: bool = False) -> Matrix:
-        """Rows as numbers; learns names and categories when training, enforces them afterwards."""
-        rules: dict[str, Any] = {
-            "dtype": [np.float64, np.float32],
-            "ensure_all_finite": "allow-nan",
-        }
-        if hasattr(X, "collect"):
-            raise InvalidData(f"X is a {type(X).__name__}, which is not computed yet; pass X.collect()")
-        framed = as_frame(X) is not None
-        if isinstance(X, Table):
-            self.n_features_in_ = X.shape[1]
-            self.feature_names_in_ = np.array(X.schema.names, dtype=object)
-        elif framed:
-            validate_data(self, X, reset=learn, skip_check_array=True)
-        else:
-            if self.categorical_features is not None and np.asarray(X).dtype.kind in "OUS":
-                rules |= {"dtype": None}  # categories may be strings
-            X = validate_data(self, X, reset=learn, **rules)
-        if learn:
-            names = getattr(self, "feature_names_in_", None)
-            names = [f"x{j}" for j in range(X.shape[1])] if names is None else list(map(str, names))
-            self._schema = learn_schema(X, names, self.categorical_features)
-        matrix: Matrix = to_matrix(X, self._schema)
-        if matrix is not X:
-            rules |= {"dtype": [np.float64, np.float32]}
-            matrix = check_array(matrix, estimator=self, input_name="X", **rules)
-        return matrix
-
-    def _training_rows(self, X: Anything, y: Anything, weight: Anything) -> tuple[Rows, float]:
-        if y is None:
-            raise InvalidData(
-                "fit requires y to be passed, but the target y is None; give a label for each row"
-            )
-        X = self._matrix(X, learn=True)
-        y = _check_y(y, estimator=self)
-        check_classification_targets(y)
-        check_consistent_length(X, y)
-        weight = _check_sample_weight(weight, X, dtype=np.float64, ensure_non_negative=True)
-        weight = weight * compute_sample_weight(self.class_weight, y)
-        used = np.flatnonzero(weight)
-        self.classes_, label = np.unique(y[used], return_inverse=True)
-        if len(self.classes_) < 2:
-            raise InvalidData(
-                f"y has one class ({self.classes_.tolist()}) among the rows of positive weight; "
-                "a classifier needs at least two classes"
-            )
-        if weight.sum() > MOST_WEIGHT:
-            raise InvalidData(
-                f"sample_weight sums to {weight.sum():g}, more than {MOST_WEIGHT:g} rows; a weight of 2 "
-                f"counts as the row twice: divide the weights by {weight.sum() / len(used):g}"
-            )
-        units, unit = in_units(weight[used])
-        if len(used) < len(y):
-            X = X[used]
-        codes: Ids = label.astype(np.int32)
-        return Rows(X, codes, np.maximum(units, 1), hash_rows(X, codes, self._schema)), unit
-
-    def _settings(self, unit: float) -> Settings:
+    def _settings(self, intake: Intake) -> Settings:
         chosen = impurities.choose(self.impurity)
         return Settings(
             budget=check.positive_budget(self.budget),
@@ -361,10 +202,10 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
             bootstrap=bool(self.bootstrap),
             voting=check.one_of("voting", self.voting, Voting),
             answer=check.one_of("answer", self.answer, Answer),
-            costs=read_costs(self.costs, self.groups, self._schema.names),
-            schema=self._schema,
-            classes=tuple(self.classes_.tolist()),
-            unit=unit,
+            costs=read_costs(self.costs, self.groups, intake.schema.names),
+            schema=intake.schema,
+            classes=tuple(intake.classes.tolist()),
+            unit=intake.unit,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             auto=self._is_auto(),
             disagreement=check.disagreement(self.max_disagreement),
@@ -384,130 +225,54 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
             )
         return auto
 
-    def _validation_rows(self, validation: Anything) -> Rows:
-        try:
-            X, y = validation
-        except (TypeError, ValueError):
-            raise InvalidData(
-                f"validation is a {type(validation).__name__}; it must be a pair (X, y)"
-            ) from None
-        X = self._matrix(X)
-        y = _check_y(y, estimator=self)
-        check_consistent_length(X, y)
-        label = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1).astype(np.int32)
-        unknown = np.unique(y[self.classes_[label] != y])
-        if len(unknown):
-            raise InvalidData(
-                f"validation has the label {unknown.tolist()[0]!r}, which is not among the training "
-                f"classes {self.classes_.tolist()}; leave its rows out or add some to training"
-            )
-        self._warn_of_absent_classes(label)
-        one = np.ones(len(label), np.int64)
-        return Rows(X, label, one, hash_rows(X, label, self._schema))
-
-    def _hold_out(self, rows: Rows, seed: int) -> tuple[Rows, Rows]:
-        fraction = check.share("validation_fraction", self.validation_fraction)
-        train, held = hold_out(rows, fraction, seed)
-        if not len(held):
-            raise InvalidData(
-                f"validation_fraction={fraction} of {len(rows.label)} rows holds out none, since equal rows "
-                "stay together and each class keeps one in training; give more distinct rows, a larger "
-                "fraction, or validation=(X, y)"
-            )
-        self._warn_of_absent_classes(rows.label[held])
-        return rows.take(train), rows.take(held)
-
-    def _warn_of_absent_classes(self, label: Ids) -> None:
-        absent = np.setdiff1d(np.arange(len(self.classes_)), label)
-        if len(absent):
-            warnings.warn(
-                f"no validation row has the class {self.classes_[absent].tolist()[0]!r} "
-                f"({len(absent)} of {len(self.classes_)} classes are absent): "
-                "its errors do not count in the choice of the forest",
-                UnusualData,
-                stacklevel=4,
-            )
-
-    def _warn_of_constants(self, rows: Rows) -> None:
-        # most features differ within a few rows
-        same = single_valued(rows.X[:64])
-        same[same] = single_valued(rows.X[:, same])
-        constant = [name for name, flag in zip(self._schema.names, same, strict=True) if flag]
-        if constant:
-            warnings.warn(
-                f"{len(constant)} of {len(same)} features are constant in training and will never be "
-                f"acquired: {', '.join(map(repr, constant[:5]))}" + ", ..." * (len(constant) > 5),
-                UnusualData,
-                stacklevel=3,
-            )
-
-    @contextmanager
-    def _threads(self) -> Iterator[tuple[ThreadPoolExecutor, int]]:
-        n_jobs = effective_n_jobs(self.n_jobs)
-        with ThreadPoolExecutor(n_jobs, "budgetforest") as pool:
-            yield pool, n_jobs
-
-    # Prediction ------------------------------------------------------------------------------
-
-    def _scores(self, X: Anything) -> Floats:
-        check_is_fitted(self)
-        X = self._matrix(X)
-        with self._threads() as (pool, _):
-            return scores(self.forest_, X, pool)
-
-    def predict(self, X: Anything) -> Any:
-        """The label of each row; ties go to the lowest class."""
-        check_is_fitted(self)
-        X = self._matrix(X)
-        with self._threads() as (pool, _):
-            return self.classes_[labels(self.forest_, X, pool)]
-
-    def predict_proba(self, X: Anything) -> Floats:
-        """(rows, classes): shares of the votes, mean frequencies or shares of counts, by ``voting``."""
-        total = self._scores(X)
-        share: Floats = total / total.sum(axis=1, keepdims=True)
-        return share
-
-    def acquisition_cost(self, X: Anything, *, answer: str | None = None) -> Floats:
-        """What each row pays for its label or its scores; ``answer`` is the estimator's by default."""
-        return self._charge(X, answer).spent
-
-    def acquired_features(self, X: Anything, *, answer: str | None = None) -> Flags:
-        """(rows, features): which features each row pays for."""
-        return self._charge(X, answer).acquired
-
-    def _charge(self, X: Anything, answer: str | None) -> Ledger:
-        check_is_fitted(self)
-        X = self._matrix(X)
-        with self._threads() as (pool, _):
-            return charge(self.forest_, X, self._answer(answer), pool)
-
-    def _answer(self, answer: str | None) -> Answer:
-        return self._settings_.answer if answer is None else check.one_of("answer", answer, Answer)
-
-    # Looking inside --------------------------------------------------------------------------
-
-    @property
-    def feature_importances_(self) -> Floats:
-        """(features) each feature's share in the drop of Gini impurity, weighted by rows."""
-        check_is_fitted(self)
-        return importances_of(self.forest_)
-
-    @property
-    def certificates_(self) -> list[Certificate]:
-        """For each tree: max-cost, lower bound of the optimum, their ratio, the theorem's factor."""
-        check_is_fitted(self)
-        settings = self._settings_
+    def _trained_from(
+        self, offers: list[Offer], rows: Rows, validation: Rows | None, settings: Settings
+    ) -> Trained:
+        """What is kept of a training: the path and the trees that it needs."""
+        context = context_of(rows, settings)
+        best = None
+        if settings.auto:
+            assert validation is not None
+            path = careful_path(offers, len(validation.label))
+            path = [point for point in path if point.cost <= settings.budget]
+            best = surest(offers)
+            kept = only_used(offers, [*path, best])
+        else:
+            path = path_of(offers, settings.budget)
+            kept = without_idle_trees(offers, settings.budget)
         chosen = impurities.compiled(settings.impurity, settings.n_classes)
-        proven = impurities.is_admissible(chosen) and not settings.expected
-        return [
-            certify(tree_of(self.forest_, t), settings.costs, admissible=proven) for t in range(self.n_trees_)
-        ]
+        prior_error = math.nan
+        if validation is not None:
+            missed = validation.label != context.prior.argmax()
+            prior_error = math.fsum(validation.weight[missed]) / math.fsum(validation.weight)
+        return Trained(
+            context=context,
+            offers=kept,
+            path=path,
+            surest=best,
+            budget=settings.budget,
+            answer=settings.answer,
+            unit=settings.unit,
+            proven=impurities.is_admissible(chosen) and not (settings.expected or settings.auto),
+            prior_error=prior_error,
+            summary={
+                "version": __version__,
+                "rows": len(rows.label),
+                "validation_rows": 0 if validation is None else len(validation.label),
+                "seed": settings.seed,
+                "parameters": {
+                    name: plain(value)
+                    for name, value in self.get_params(deep=False).items()
+                    if name not in KEPT_ELSEWHERE
+                },
+            },
+        )
 
-    def trees_to_dataframe(self) -> Any:
-        """One line per node of every tree, as a pandas dataframe."""
+    def _matrix(self, X: Anything) -> Matrix:
+        return later_rows(self, X, self._trained.context.schema)
+
+    def _check_trained(self) -> None:
         check_is_fitted(self)
-        return to_dataframe(self.forest_)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

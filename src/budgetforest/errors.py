@@ -5,7 +5,9 @@ BudgetForestError
 │   ├── InvalidCosts        a price list that cannot be used
 │   ├── InvalidData         rows, labels or weights that cannot be used
 │   │   └── InvalidValue    a single value that a feature cannot have
-│   └── InvalidParameter    a parameter outside its rule
+│   ├── InvalidParameter    a parameter outside its rule
+│   └── NotAModelFile       a file that is damaged, or is no model
+│       └── NewerModelFile  a model file of a later version
 ├── FeatureUnavailable      a source could not deliver a feature, and the policy is to raise
 └── MissingExtra            (also an ImportError) an optional package is absent
 
@@ -43,6 +45,14 @@ class InvalidValue(InvalidData):
 
 class InvalidParameter(InvalidInput):
     """A parameter outside its rule."""
+
+
+class NotAModelFile(InvalidInput):
+    """A file that holds no model, or a damaged one; the message names what is wrong."""
+
+
+class NewerModelFile(NotAModelFile):
+    """A model file that a later version of this package has written."""
 
 
 class FeatureUnavailable(BudgetForestError):

@@ -148,14 +148,6 @@ def smaller_pool(features: Flags, saved: Floats, cost: Floats) -> Flags:
     return kept
 
 
-def context_for(point: Point, context: Context, unit: float) -> Context:
-    """What the forest of a point needs to know: growth by saving votes softly, and may exit."""
-    if point.recipe.alpha >= 0:
-        return context
-    unit = unit if point.recipe.cuts == "random" else 1.0  # the others count rows that were drawn
-    return context._replace(voting=Voting.SOFT, unit=unit, threshold=point.threshold)
-
-
 def measure(
     trees: list[Tree],
     recipe: Recipe,

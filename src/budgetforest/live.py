@@ -1,18 +1,18 @@
-"""The live half of the estimator: acquire features while deciding, for one row or many."""
+"""The live half of a model: acquire features while deciding, for one row or many."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
-
-from sklearn.utils.validation import check_is_fitted
+from typing import TYPE_CHECKING, Any
 
 from budgetforest.acquisition import Acquisition, Decision, acquire, checked_limit
-from budgetforest.bulk import Decisions, Source, check_in_flight, decide_rows
 from budgetforest.drivers import Policy, decide, decide_async
 from budgetforest.errors import InvalidParameter
 from budgetforest.forest import Forest
 from budgetforest.progress import row_progress
+
+if TYPE_CHECKING:
+    from budgetforest.bulk import Decisions, Source
 
 
 class LiveAcquisition:
@@ -23,6 +23,9 @@ class LiveAcquisition:
     _answer: Callable[[str | None], Any]
     _threads: Callable[[], Any]
 
+    def _check_trained(self) -> None:
+        """Raise if there is no forest yet."""
+
     def acquire(
         self,
         known: Mapping[str, Any] | None = None,
@@ -32,7 +35,7 @@ class LiveAcquisition:
         latency: float = 0.0,
     ) -> Acquisition:
         """A generator for one row: yields a ``Need``, receives a value, returns the ``Decision``."""
-        check_is_fitted(self)
+        self._check_trained()
         chosen = self._answer(answer).name.lower()
         return acquire(self.forest_, known, chosen, limit=limit, latency=latency)
 
@@ -90,7 +93,9 @@ class LiveAcquisition:
         where a value is not known. In every round the source is called once for each feature that rows wait
         for, with all of them, at most ``in_flight`` calls at a time.
         """
-        check_is_fitted(self)
+        from budgetforest.bulk import check_in_flight, decide_rows
+
+        self._check_trained()
         if hasattr(rows, "columns"):
             raise InvalidParameter(
                 "rows is a dataframe; pass what the source knows its rows by, as rows.index"

@@ -9,7 +9,6 @@ from enum import IntEnum
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
-from budgetforest import impurity as impurities
 from budgetforest.arrays import MAX_CODES, Anything
 from budgetforest.errors import InvalidParameter, UnusualData
 
@@ -79,6 +78,8 @@ def is_expected(criterion: Anything) -> bool:
 
 def alphas_for(alpha: Anything, chosen: Any) -> tuple[float, ...] | None:
     """The thresholds to try: None for the paper's and upwards, as only threshold-Pairs needs them."""
+    from budgetforest import impurity as impurities  # compiled, and a decision needs no compiler
+
     own = getattr(chosen, "alpha", None)
     if isinstance(alpha, str):
         if alpha != "auto":

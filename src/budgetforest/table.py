@@ -29,6 +29,8 @@ class Schema(NamedTuple):
     """(m) the categories of a nominal feature in code order, None for a numeric one."""
     missing: tuple[str, ...] = MISSING
     """Texts that stand for a missing value in files; Python's own values need none."""
+    target: str | None = None
+    """The column of the labels, if the training rows were read from a file."""
 
     @property
     def nominal(self) -> Flags:
@@ -108,6 +110,46 @@ def to_matrix(X: Anything, schema: Schema) -> Matrix:
     return matrix
 
 
+def read_rows(X: Anything, schema: Schema) -> Matrix:
+    """A caller's rows as numbers; refused if their columns are not those of the schema."""
+    if hasattr(X, "collect"):
+        raise InvalidData(f"X is a {type(X).__name__}, which is not computed yet; pass X.collect()")
+    if isinstance(X, Table):
+        return X.under(schema)
+    frame = as_frame(X)
+    if frame is None:
+        X = np.asarray(X)
+        if X.dtype.kind not in "fiubOUS":
+            raise InvalidData(f"X is an array of {X.dtype}; features are numbers, booleans or strings")
+        if X.dtype not in (np.float32, np.float64) and not schema.nominal.any():
+            X = _as_doubles(X, "X")
+    if len(X.shape) != 2 or X.shape[1] != len(schema.names):
+        raise InvalidData(f"X has shape {X.shape}; it must have the {len(schema.names)} features as columns")
+    if frame is not None:
+        _check_columns(frame.columns, schema.names)
+    matrix = to_matrix(X, schema)
+    infinite = np.isinf(matrix).any(axis=0)
+    if infinite.any():
+        name = schema.names[int(infinite.argmax())]
+        raise InvalidData(f"{name!r} holds an infinite value; values are finite, NaN where missing")
+    return matrix
+
+
+def _check_columns(columns: Sequence[Any], names: Sequence[str]) -> None:
+    """Columns without text for names are taken by position."""
+    for column, name in zip(columns, names, strict=True):
+        if isinstance(column, str) and column != name:
+            hint = "bring the columns into the order of training" if column in names else near(column, names)
+            raise InvalidData(f"column {column!r} stands where {name!r} was in training; {hint}")
+
+
+def _as_doubles(values: Any, what: str) -> Any:
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidData(f"{what} holds what is no number: {error}") from None
+
+
 def _floats(frame: nw.DataFrame[Any]) -> Any:
     """The one float type that all columns have, or None."""
     found = set(frame.schema.values())
@@ -174,7 +216,7 @@ def _category_codes(column: Any, categories: Sequence[Any]) -> list[float]:
 
 def _numbers(column: Any, name: str) -> Any:
     if not isinstance(column, nw.Series):
-        return column
+        return _as_doubles(column, f"numeric feature {name!r}")
     if column.dtype.is_numeric() or isinstance(column.dtype, nw.Boolean):
         return column.cast(nw.Float64).to_numpy()
     try:

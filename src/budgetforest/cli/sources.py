@@ -88,7 +88,7 @@ def labelled_rows(source: Source, model: Any, target: str | None, *, unseen: boo
     from budgetforest.cli.output import progress
     from budgetforest.reading.applying import Reader
 
-    target = target or model.training_.get("target")
+    target = target or model.forest_.schema.target
     if target is None:
         raise InvalidData("the model does not say which column has the labels; name it with --target")
     reader = Reader(source, model.forest_.schema, unseen=unseen)

@@ -78,7 +78,6 @@ def train(
         reader = Reader(open_source(validation, None, None), rows.table.schema)
         held = reader.labelled(target, sorted(set(rows.labels.tolist())))[:2]
     model.fit(rows.table, rows.labels, validation=held)
-    model.training_["target"] = target
     save(model, path)
     summary = _summary(model, len(rows.labels), path)
     if as_json:

@@ -108,7 +108,9 @@ def _collect(
         if j in nominal:
             matrix[:, c], names = _in_order(matrix[:, c], list(coders[j].code))
         categories.append(names if j in nominal else None)
-    schema = Schema(tuple(source.names[j] for j in features), tuple(categories), missing)
+    schema = Schema(
+        tuple(source.names[j] for j in features), tuple(categories), missing, source.names[target]
+    )
     labels = _labels(np.concatenate(codes), coders[target], source.names[target])
     return Labelled(Table(matrix, schema), labels, rows - len(labels))
 

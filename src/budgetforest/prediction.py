@@ -1,0 +1,150 @@
+"""The prediction half that the estimator and a loaded model share.
+
+Single decisions need nothing compiled; what predicts tables is imported when first used.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+from budgetforest import settings as check
+from budgetforest.arrays import Anything, Flags, Floats, Matrix
+from budgetforest.budget import Point
+from budgetforest.costs import Costs
+from budgetforest.errors import InvalidParameter
+from budgetforest.forest import Answer, Forest, importances, tree_of
+from budgetforest.frame import to_dataframe
+from budgetforest.live import LiveAcquisition
+from budgetforest.trained import Trained, best_within, forest_at, path_within, warn_of_idle
+
+if TYPE_CHECKING:
+    from budgetforest.certificate import Certificate
+    from budgetforest.ledger import Ledger
+
+
+class Prediction(LiveAcquisition):
+    """What a trained model answers. Who inherits says how a caller's rows become numbers."""
+
+    budget: float | None
+    n_jobs: int | None
+    classes_: Any
+    path_: list[Point]
+    costs_: Costs
+    alpha_: float
+    n_trees_: int
+    training_: dict[str, Any]
+    _trained: Trained
+    _within: float
+    """The budget in use."""
+
+    def _matrix(self, X: Anything) -> Matrix:
+        """Rows as numbers, checked against the training rows."""
+        raise NotImplementedError
+
+    def at_budget(self, budget: float) -> Self:
+        """The fitted model for a smaller budget, as if trained for it, without training."""
+        self._check_trained()
+        if math.isnan(self._trained.path[-1].cost if self._trained.path else 0.0):
+            raise InvalidParameter(
+                "this forest was trained without validation rows, so its costs are unknown; "
+                "fit with a budget, several alphas, or validation=(X, y)"
+            )
+        limit = self._trained.budget
+        if budget is None or check.positive_budget(budget) > limit:
+            raise InvalidParameter(
+                f"budget {budget} is larger than {limit}, for which this forest was trained; fit again"
+            )
+        other = copy.copy(self)
+        other.budget = budget
+        best = other._use(self._trained, check.positive_budget(budget))
+        warn_of_idle(self._trained, budget, best)
+        return other
+
+    def _use(self, trained: Trained, budget: float) -> Point | None:
+        """Put the best forest within a budget to use; returns its place on the path."""
+        best = best_within(trained, budget)
+        self._trained, self._within = trained, budget
+        self.training_ = trained.summary
+        self.costs_ = trained.context.costs
+        self.path_ = path_within(trained, budget)
+        self.alpha_ = best.alpha if best else math.nan
+        self.forest_ = forest_at(trained, best)
+        self.n_trees_ = self.forest_.n_trees
+        return best
+
+    @contextmanager
+    def _threads(self) -> Iterator[tuple[ThreadPoolExecutor, int]]:
+        from joblib import effective_n_jobs
+
+        n_jobs = effective_n_jobs(self.n_jobs)
+        with ThreadPoolExecutor(n_jobs, "budgetforest") as pool:
+            yield pool, n_jobs
+
+    # Tables ------------------------------------------------------------------------------------
+
+    def predict(self, X: Anything) -> Any:
+        """The label of each row; ties go to the lowest class."""
+        from budgetforest.charge import labels
+
+        forest, X = self._forest_and_rows(X)
+        with self._threads() as (pool, _):
+            return self.classes_[labels(forest, X, pool)]
+
+    def predict_proba(self, X: Anything) -> Floats:
+        """(rows, classes): shares of the votes, mean frequencies or shares of counts, by ``voting``."""
+        from budgetforest.charge import scores
+
+        forest, X = self._forest_and_rows(X)
+        with self._threads() as (pool, _):
+            total = scores(forest, X, pool)
+        share: Floats = total / total.sum(axis=1, keepdims=True)
+        return share
+
+    def acquisition_cost(self, X: Anything, *, answer: str | None = None) -> Floats:
+        """What each row pays for its label or its scores; ``answer`` is the estimator's by default."""
+        return self._charge(X, answer).spent
+
+    def acquired_features(self, X: Anything, *, answer: str | None = None) -> Flags:
+        """(rows, features): which features each row pays for."""
+        return self._charge(X, answer).acquired
+
+    def _charge(self, X: Anything, answer: str | None) -> Ledger:
+        from budgetforest.charge import charge
+
+        forest, X = self._forest_and_rows(X)
+        with self._threads() as (pool, _):
+            return charge(forest, X, self._answer(answer), pool)
+
+    def _forest_and_rows(self, X: Anything) -> tuple[Forest, Matrix]:
+        self._check_trained()
+        return self.forest_, self._matrix(X)
+
+    def _answer(self, answer: str | None) -> Answer:
+        return self._trained.answer if answer is None else check.one_of("answer", answer, Answer)
+
+    # Looking inside ----------------------------------------------------------------------------
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """(features) each feature's share in the drop of Gini impurity, weighted by rows."""
+        self._check_trained()
+        return importances(self.forest_)
+
+    @property
+    def certificates_(self) -> list[Certificate]:
+        """For each tree: max-cost, lower bound of the optimum, their ratio, the theorem's factor."""
+        from budgetforest.certificate import certify
+
+        self._check_trained()
+        trees = (tree_of(self.forest_, number) for number in range(self.n_trees_))
+        return [certify(tree, self.costs_, admissible=self._trained.proven) for tree in trees]
+
+    def trees_to_dataframe(self) -> Any:
+        """One line per node of every tree, as a pandas dataframe."""
+        self._check_trained()
+        return to_dataframe(self.forest_)

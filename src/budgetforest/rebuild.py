@@ -1,0 +1,166 @@
+"""From the arrays and the document of a model file to what was trained, if all of it is sound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from budgetforest.arrays import Floats, Ids
+from budgetforest.budget import Offer, Point, Recipe
+from budgetforest.container import Array
+from budgetforest.costs import Costs
+from budgetforest.entries import Entries, refuse_unless
+from budgetforest.forest import Answer, Context, Voting
+from budgetforest.soundness import Sizes, check_trees
+from budgetforest.table import Schema
+from budgetforest.trained import Trained
+from budgetforest.tree import Tree
+
+
+def rebuilt(arrays: dict[str, Array], read: Entries) -> tuple[Trained, float | None]:
+    """What was trained, and the budget in use."""
+    context = _context(arrays, read)
+    budget, limit = read.budget("budget"), read.budget("trained_budget")
+    refuse_unless(budget <= limit, "its budget is larger than the one it was trained for")
+    proven = read.flag("proven")
+    trees = _trees(arrays, context.schema, proven, len(context.classes))
+    offers = _offers(arrays, read, trees)
+    points = [point for offer in offers for point in offer.points]
+    available = {offer.recipe: len(offer.trees) for offer in offers}
+    path = _taken(arrays["path"], points, available, "path")
+    surest = _taken(arrays["surest"], points, available, "surest")
+    refuse_unless(len(surest) <= 1, "it has several surest forests")
+    refuse_unless(all(a.cost <= b.cost for a, b in pairwise(path)), "its path is not in the order of cost")
+    trained = Trained(
+        context=context,
+        offers=offers,
+        path=path,
+        surest=surest[0] if surest else None,
+        budget=limit,
+        answer=Answer[read.one_of("answer", [answer.name.lower() for answer in Answer]).upper()],
+        unit=read.positive("row_unit"),
+        proven=proven,
+        prior_error=math.nan if read["prior_error"] is None else read.number("prior_error"),
+        summary=_summary(Entries(read.mapping("training"), "its training")),
+    )
+    return trained, None if budget == math.inf else budget
+
+
+def _summary(read: Entries) -> dict[str, Any]:
+    counts = {name: read.whole(name) for name in ("rows", "validation_rows", "seed")}
+    return {"version": read.text("version"), **counts, "parameters": read.mapping("parameters")}
+
+
+def _context(arrays: dict[str, Array], read: Entries) -> Context:
+    classes = read.labels("classes")
+    alike = len(classes) >= 2 and len({type(label) for label in classes}) == 1
+    refuse_unless(alike, "'classes' in its document must be two or more of one type")
+    schema = _schema(read)
+    prior = arrays["prior"].copy()
+    refuse_unless(len(prior) == len(classes), "'prior' has not one count per class")
+    refuse_unless((prior >= 0).all() and (prior < 2**31).all() and prior.any(), "'prior' counts no rows")
+    return Context(
+        prior=prior,
+        costs=_costs(arrays, read.texts("groups"), len(schema.names)),
+        schema=schema,
+        classes=classes,
+        voting=Voting[read.one_of("voting", [voting.name.lower() for voting in Voting]).upper()],
+        unit=read.positive("unit"),
+    )
+
+
+def _schema(read: Entries) -> Schema:
+    features = read.readers("features")
+    names = [feature.text("name") for feature in features]
+    refuse_unless(names, "it has no features")
+    refuse_unless(len(set(names)) == len(names), "two features have the same name")
+    categories = [None if f["categories"] is None else f.labels("categories") for f in features]
+    target = None if read["target"] is None else read.text("target")
+    return Schema(tuple(names), tuple(categories), tuple(read.texts("missing")), target)
+
+
+def _costs(arrays: dict[str, Array], names: Sequence[str], n_features: int) -> Costs:
+    cost, discount, group = (arrays[name].copy() for name in ("cost", "discount", "group"))
+    refuse_unless(len(cost) == len(discount) == len(group) == n_features, "costs are not one per feature")
+    for prices in (cost, discount):
+        refuse_unless(np.isfinite(prices).all() and (prices >= 0).all(), "a cost is negative or not finite")
+    refuse_unless((group >= 0).all() and (group < len(names)).all(), "a feature is in no group")
+    refuse_unless(len(names) <= n_features, "there are more groups than features")
+    return Costs(cost, discount, group, tuple(names))
+
+
+def _trees(arrays: dict[str, Array], schema: Schema, proven: bool, n_classes: int) -> list[Tree]:
+    nodes = Tree._make(arrays[name] for name in Tree._fields)
+    sizes = Sizes(arrays["tree_nodes"], arrays["tree_branches"])
+    refuse_unless(nodes.counts.shape[1] == n_classes, "'counts' has not one column per class")
+    check_trees(nodes, sizes, schema, proven=proven)
+    nodes = nodes._replace(counts=nodes.counts.astype(np.int64))
+    node, branch = _ends(sizes.nodes), _ends(sizes.branches)
+    return [
+        Tree._make(
+            [
+                *(part[node[t] : node[t + 1]] for part in nodes[:-2]),
+                nodes.branches[branch[t] : branch[t + 1]],
+                nodes.floor[t : t + 1],
+            ]
+        )
+        for t in range(len(sizes.nodes))
+    ]
+
+
+def _ends(sizes: Ids) -> list[int]:
+    return list(accumulate(sizes.tolist(), initial=0))
+
+
+def _offers(arrays: dict[str, Array], read: Entries, trees: list[Tree]) -> list[Offer]:
+    recipes = [_recipe(entry) for entry in read.readers("recipes")]
+    refuse_unless(len({recipe for recipe, _, _ in recipes}) == len(recipes), "two recipes are the same")
+    refuse_unless(sum(n for _, n, _ in recipes) == len(trees), "recipes do not add up to the trees")
+    points = _points(arrays, [recipe for recipe, _, _ in recipes])
+    tree = list(accumulate((n for _, n, _ in recipes), initial=0))
+    point = np.searchsorted(arrays["point_recipe"], np.arange(len(recipes) + 1)).tolist()
+    return [
+        Offer(recipe, trees[tree[at] : tree[at + 1]], points[point[at] : point[at + 1]], patience)
+        for at, (recipe, _, patience) in enumerate(recipes)
+    ]
+
+
+def _recipe(entry: Entries) -> tuple[Recipe, int, int]:
+    """A recipe, its number of trees, and its patience."""
+    alpha = -1.0 if entry["alpha"] == -1 else entry.number("alpha")
+    cuts = entry.one_of("cuts", ("best", "random"))
+    recipe = Recipe(alpha, entry.whole("features"), cuts, entry.number("rate"))
+    return recipe, entry.whole("trees"), entry.whole("patience", 1)
+
+
+def _points(arrays: dict[str, Array], recipes: Sequence[Recipe]) -> list[Point]:
+    names = ("recipe", "trees", "cost", "error", "threshold")
+    recipe, trees, cost, error, threshold = (arrays[f"point_{name}"] for name in names)
+    same = len({len(part) for part in (recipe, trees, cost, error, threshold)}) == 1
+    refuse_unless(same, "arrays of points differ in length")
+    refuse_unless((recipe >= 0).all() and (recipe < len(recipes)).all(), "a point has no recipe")
+    refuse_unless((np.diff(recipe) >= 0).all(), "points are not in the order of recipes")
+    refuse_unless((trees >= 1).all(), "a point has no trees")
+    for measured, most in ((cost, math.inf), (error, 1.0)):
+        refuse_unless(not (measured < 0).any() and not (measured > most).any(), "a point is out of range")
+    _check_thresholds(threshold)
+    columns = (part.tolist() for part in (recipe, trees, cost, error, threshold))
+    return [Point(recipes[at], *rest) for at, *rest in zip(*columns, strict=True)]
+
+
+def _check_thresholds(threshold: Floats) -> None:
+    within = (threshold > 0) & ((threshold <= 1) | (threshold == math.inf))
+    refuse_unless(within.all(), "a point exits at a belief outside (0, 1]")
+
+
+def _taken(numbers: Ids, points: Sequence[Point], available: dict[Recipe, int], what: str) -> list[Point]:
+    """Points by number, whose trees must all be there."""
+    refuse_unless((numbers >= 0).all() and (numbers < len(points)).all(), f"{what!r} names no point")
+    taken = [points[at] for at in numbers.tolist()]
+    there = all(point.trees <= available[point.recipe] for point in taken)
+    refuse_unless(there, f"{what!r} needs trees that are absent")
+    return taken

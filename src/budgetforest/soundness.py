@@ -1,0 +1,109 @@
+"""Are trees from a file sound? Every index inside, every node reached once, every number in its range.
+
+What passes can be walked, joined and charged by code that never checks.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from budgetforest.arrays import LEAF, Flags, Ids
+from budgetforest.entries import refuse_unless
+from budgetforest.table import Schema
+from budgetforest.tree import BY_CATEGORY, Tree
+
+DEEPEST = 4096
+"""Levels of a tree: arrays are filled level by level, so that deeper ones would take long."""
+
+
+class Sizes(NamedTuple):
+    """How trees lie end to end."""
+
+    nodes: Ids
+    """(t) nodes of each tree."""
+    branches: Ids
+    """(t) entries of each tree in ``branches``."""
+
+
+def check_trees(nodes: Tree, sizes: Sizes, schema: Schema, *, proven: bool) -> None:
+    """Refuse trees that are not sound; numbers of nodes and branches are those within a tree."""
+    d = len(nodes.feature)
+    _check_lengths(nodes, sizes)
+    if d == 0:
+        return
+    feature, route = nodes.feature, nodes.route
+    refuse_unless(feature.min() >= LEAF and feature.max() < len(schema.names), "a node asks for no feature")
+    inner, nominal = feature != LEAF, route == BY_CATEGORY
+    refuse_unless(route.max() <= BY_CATEGORY, "a node sends missing values nowhere")
+    agree = (nominal == np.append(schema.nominal, False)[feature]).all()
+    refuse_unless(agree, "a node splits a nominal feature by number, or a numeric one by category")
+    refuse_unless(not np.isnan(nodes.threshold[inner & ~nominal]).any(), "a threshold is NaN")
+    refuse_unless((nodes.counts >= 0).all(), "a class count is negative")
+    refuse_unless(nodes.counts.any(axis=1).all(), "a node has no training rows")
+    refuse_unless(not np.isnan(nodes.impurity).any(), "an impurity is NaN")
+    if proven:
+        refuse_unless((nodes.impurity >= inner * 1e-300).all(), "a node that splits has no impurity")
+    _check_family(nodes, sizes, schema, inner & ~nominal, nominal)
+
+
+def _check_lengths(nodes: Tree, sizes: Sizes) -> None:
+    d, t = len(nodes.feature), len(sizes.nodes)
+    for name in ("threshold", "left", "right", "route", "counts", "impurity"):
+        refuse_unless(len(getattr(nodes, name)) == d, f"{name!r} has not one entry per node")
+    refuse_unless(len(sizes.branches) == len(nodes.floor) == t, "arrays of trees differ in length")
+    refuse_unless((sizes.nodes > 0).all() and _total(sizes.nodes) == d, "trees do not add up to the nodes")
+    refuse_unless(
+        (sizes.branches >= 0).all() and _total(sizes.branches) == len(nodes.branches),
+        "trees do not add up to the branches",
+    )
+
+
+def _total(sizes: Ids) -> int:
+    return int(sizes.sum(dtype=np.int64))
+
+
+def _check_family(nodes: Tree, sizes: Sizes, schema: Schema, numeric: Flags, nominal: Flags) -> None:
+    """Children come after their parent, within its tree, and every node but a root has one parent."""
+    first = np.cumsum(sizes.nodes, dtype=np.int64) - sizes.nodes
+    root, last = np.repeat(first, sizes.nodes), np.repeat(first + sizes.nodes, sizes.nodes)
+    at = np.flatnonzero(numeric)
+    left, right = nodes.left[at] + root[at], nodes.right[at] + root[at]
+    refuse_unless((left == at + 1).all(), "a left child does not follow its parent")
+    above = _branch_owners(nodes, sizes, schema, np.flatnonzero(nominal).astype(np.int32))
+    own = nodes.branches >= 0
+    branch = np.where(own, nodes.branches, ~nodes.branches) + root[above]
+    parents = np.concatenate([at, at, above[own]])
+    children = np.concatenate([left, right, branch[own]])
+    refuse_unless(((children > parents) & (children < last[parents])).all(), "a child lies outside its tree")
+    times = np.bincount(children, minlength=len(root))
+    times[first] += 1
+    refuse_unless((times == 1).all(), "a node has no parent, or several")
+    up = root.copy()
+    up[children] = parents
+    inside = (branch > above) & (branch < last[above])
+    refuse_unless(inside.all() and (up[branch] == above).all(), "a branch leads to another node's child")
+    _check_depth(up, root)
+
+
+def _branch_owners(nodes: Tree, sizes: Sizes, schema: Schema, nominal: Ids) -> Ids:
+    """The node of every entry of ``branches``: they lie in the order of nodes, one more than categories."""
+    categories = np.array([len(c or ()) for c in schema.categories], np.int64)
+    size = categories[nodes.feature[nominal]] + 1
+    refuse_unless((nodes.right[nominal] + 1 == size).all(), "a nominal node has not its feature's categories")
+    first = np.cumsum(sizes.branches, dtype=np.int64) - sizes.branches
+    tree = np.searchsorted(np.cumsum(sizes.nodes, dtype=np.int64), nominal, side="right")
+    start = np.cumsum(size) - size
+    in_order = size.sum() == len(nodes.branches) and (nodes.left[nominal] + first[tree] == start).all()
+    refuse_unless(in_order, "branches do not lie in the order of nodes")
+    return np.repeat(nominal, size)
+
+
+def _check_depth(up: Ids, root: Ids) -> None:
+    """From every node to its root in few steps; each round doubles how far a step goes."""
+    for _ in range(DEEPEST.bit_length()):
+        if (up == root).all():
+            return
+        up = up[up]
+    refuse_unless(False, f"a tree has more than {DEEPEST} levels")

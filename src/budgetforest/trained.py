@@ -1,0 +1,114 @@
+"""What a training leaves: every forest of its path, and what is known about them.
+
+Plain data and no compiled code: the estimator keeps one, and a model file holds one.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, NamedTuple
+
+from budgetforest.budget import Offer, Point, best_at, path_of
+from budgetforest.errors import BudgetTooSmall, UnusualData
+from budgetforest.forest import Answer, Context, Forest, Voting, join
+from budgetforest.tree import Tree
+
+
+class Trained(NamedTuple):
+    """The result of a training."""
+
+    context: Context
+    offers: list[Offer]
+    """Every recipe, with the trees that the path needs and all measured forests."""
+    path: list[Point]
+    """A forest for every budget up to the one it was trained for."""
+    surest: Point | None
+    """Of method "auto": the forest to take without a budget. None for the paper's method."""
+    budget: float
+    """Allowed mean cost; infinite for no limit."""
+    answer: Answer
+    """What rows pay for."""
+    unit: float
+    """Weight of one count of a training row."""
+    proven: bool
+    """Whether the lemma's bound holds, so that trees have certificates."""
+    prior_error: float
+    """Share of the validation rows that the most common class labels wrongly; NaN if there were none."""
+    summary: dict[str, Any]
+    """For people: parameters, rows, validation rows, seed, version."""
+
+
+def path_within(trained: Trained, budget: float) -> list[Point]:
+    """The part of the path up to a budget."""
+    if trained.surest is None:
+        return path_of(trained.offers, budget)
+    return [point for point in trained.path if point.cost <= budget]
+
+
+def best_within(trained: Trained, budget: float) -> Point | None:
+    """The forest to take: without a budget one that never exits before it is certain."""
+    if trained.surest is None:
+        return best_at(trained.offers, budget)
+    if budget == math.inf:
+        return trained.surest
+    path = path_within(trained, budget)
+    useful = path and (path[-1].cost > 0 or path[-1].error < trained.prior_error)
+    return path[-1] if useful else None
+
+
+def forest_at(trained: Trained, point: Point | None) -> Forest:
+    """The forest of a point; without one, that of no trees."""
+    if point is None:
+        return join([], trained.context)
+    return join(trees_at(trained, point), context_for(point, trained.context, trained.unit))
+
+
+def trees_at(trained: Trained, point: Point) -> list[Tree]:
+    """The trees of a point."""
+    return next(offer.trees for offer in trained.offers if offer.recipe == point.recipe)[: point.trees]
+
+
+def context_for(point: Point, context: Context, unit: float) -> Context:
+    """What the forest of a point needs to know: growth by saving votes softly, and may exit."""
+    if point.recipe.alpha >= 0:
+        return context
+    unit = unit if point.recipe.cuts == "random" else 1.0  # the others count rows that were drawn
+    return context._replace(voting=Voting.SOFT, unit=unit, threshold=point.threshold)
+
+
+def plain(value: Any) -> Any:
+    """A parameter as what a JSON document can hold: itself, or its text."""
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+        return plain(value.item())
+    fits = value is None or isinstance(value, bool | int | str)
+    return value if fits or (isinstance(value, float) and math.isfinite(value)) else repr(value)
+
+
+def warn_of_idle(trained: Trained, budget: float, best: Point | None) -> None:
+    """Say so when the forest at a budget is no better than an answer that costs nothing."""
+    kind: type[Warning] = UnusualData
+    paid = [p.cost for offer in trained.offers for p in offer.points if p.cost > 0]
+    if best is None and not paid:
+        hint = (
+            "no feature lowers the impurity, so no tree splits: the forest predicts the most common "
+            "class at no cost; check that the features tell the classes apart"
+        )
+    elif best is None:
+        kind = BudgetTooSmall
+        hint = (
+            f"no useful tree fits budget {budget:g}: the cheapest costs {min(paid):g} on average. "
+            "The forest predicts the most common class at no cost; raise the budget"
+        )
+    elif best.alpha > 0 and all(len(tree.feature) == 1 for tree in trees_at(trained, best)):
+        hint = f"alpha={best.alpha:g} is so large that no tree splits; take a smaller one"
+    elif best.cost > 0 and best.error >= trained.prior_error:
+        hint = (
+            f"the forest errs {best.error:.3f} on validation rows, no less than the most common class; "
+            "raise the budget, or take method='auto' if prices are skewed"
+        )
+    else:
+        return
+    warnings.warn(hint, kind, stacklevel=4)
