@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 
 from budgetforest.arrays import Anything, Floats, Ids
@@ -95,6 +94,8 @@ def _prices(costs: Anything, names: Sequence[str]) -> dict[str, _Price]:
         return {name: _Price(1.0) for name in names}
     if isinstance(costs, str | os.PathLike):
         return _from_records(*_read_csv(Path(costs)), names)
+    import narwhals as nw
+
     frame = nw.from_native(costs, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return _from_records(frame.columns, frame.rows(named=True), names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import inspect
 from collections.abc import Awaitable, Callable
@@ -32,6 +31,8 @@ async def decide_async(
     timeout: float | None = None,
 ) -> Decision:
     """Drive a row with an awaitable source; what is worth one round trip is acquired at the same time."""
+    import asyncio
+
     check_policy(unavailable)
     while flow.need is not None:
         names = _trip(flow)
@@ -116,6 +117,8 @@ async def _ask_async(
     unavailable: Policy,
     timeout: float | None,
 ) -> Any:
+    import asyncio
+
     attempt = 1
     while True:
         try:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from budgetforest.arrays import LEAF, Counts, Flags, Floats, Ids
 from budgetforest.costs import Costs
-from budgetforest.table import Schema
+from budgetforest.schema import Schema
 from budgetforest.tree import BY_CATEGORY, Tree, empty_tree, family
 
 Votes = NDArray[np.int8] | NDArray[np.float64]

@@ -11,7 +11,7 @@ import numpy as np
 
 from budgetforest.arrays import LEAF, Flags, Ids
 from budgetforest.entries import refuse_unless
-from budgetforest.table import Schema
+from budgetforest.schema import Schema
 from budgetforest.tree import BY_CATEGORY, Tree
 
 DEEPEST = 4096

@@ -7,60 +7,14 @@ value. What was learnt from the training rows (the ``Schema``) is applied unchan
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 
-from budgetforest.arrays import MAX_CODES, Anything, Flags, Matrix
+from budgetforest.arrays import MAX_CODES, Anything, Matrix
 from budgetforest.errors import InvalidData, InvalidParameter, near
-
-MISSING = ("", "NA", "N/A", "#N/A", "n/a", "na", "NaN", "nan", "NULL", "null", "None", "?", "-", ".")
-"""Texts in files that stand for a missing value."""
-
-
-class Schema(NamedTuple):
-    """What the columns of a table mean."""
-
-    names: tuple[str, ...]
-    """(m) feature names; ``x0, x1, ...`` for plain arrays."""
-    categories: tuple[tuple[Any, ...] | None, ...]
-    """(m) the categories of a nominal feature in code order, None for a numeric one."""
-    missing: tuple[str, ...] = MISSING
-    """Texts that stand for a missing value in files; Python's own values need none."""
-    target: str | None = None
-    """The column of the labels, if the training rows were read from a file."""
-
-    @property
-    def nominal(self) -> Flags:
-        """(m) which features are nominal."""
-        return np.array([c is not None for c in self.categories], dtype=bool)
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows that are numbers already, with the schema that explains them: what files are read into."""
-
-    matrix: Matrix
-    schema: Schema
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and features."""
-        return self.matrix.shape
-
-    def under(self, schema: Schema) -> Matrix:
-        """The numbers, if they were made by this schema."""
-        if self.schema != schema:
-            raise InvalidData("these rows were read by the schema of another model; read them by this one's")
-        return self.matrix
-
-    def __len__(self) -> int:
-        return len(self.matrix)
-
-    def __getitem__(self, rows: Any) -> Table:
-        return Table(self.matrix[rows], self.schema)
+from budgetforest.schema import Schema, Table
 
 
 def as_frame(X: Anything) -> nw.DataFrame[Any] | None:

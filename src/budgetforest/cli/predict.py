@@ -49,8 +49,9 @@ def predict(
 ) -> None:
     """Label every row of DATA, with probabilities, cost, and the features it paid for.
 
-    Writes one line for each row, in order: label, cost, acquired (features joined by ;), and a
-    column proba_CLASS for each class. Files may be larger than memory.
+    Writes one line for each row, in order: label, cost, acquired (features joined by ;), and a column
+    proba_CLASS for each class: what the trees believe by what was paid for, or with --answer proba
+    the shares of all votes. Files may be larger than memory.
     """
     from budgetforest.reading.applying import Reader
 
@@ -101,9 +102,8 @@ def _columns(forest: Forest, piece: Piece, given: Answers, kept: dict[str, int])
     columns["label"] = [forest.classes[code] for code in given.label.tolist()]
     columns["cost"] = given.ledger.spent.tolist()
     columns["acquired"] = _lists(given.ledger.acquired, forest.schema.names)
-    shares = given.scores / given.scores.sum(axis=1, keepdims=True)
     for place, label in enumerate(forest.classes):
-        columns[f"proba_{label}"] = shares[:, place].tolist()
+        columns[f"proba_{label}"] = given.share[:, place].tolist()
     return columns
 
 

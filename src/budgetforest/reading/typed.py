@@ -166,7 +166,7 @@ def _duckdb_batches(sql: str, database: str | None) -> Iterator[Any]:
                 quoted = str(database).replace("'", "''")
                 connection.execute(f"attach '{quoted}' as remote (type postgres, read_only)")
                 connection.execute("use remote")
-            yield from connection.sql(sql).fetch_arrow_reader(BATCH)
+            yield from connection.sql(sql).to_arrow_reader(BATCH)
     except duckdb.Error as error:
         raise InvalidData(f"the query failed: {error}") from error
 

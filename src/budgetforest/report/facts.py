@@ -24,6 +24,7 @@ from budgetforest.report.exits import Bar, Calibrated, calibration, histograms
 from budgetforest.report.flow import Block, flow_of
 from budgetforest.report.money import Spending, by_feature, by_group
 from budgetforest.report.stories import Story, representative, stories_of
+from budgetforest.schema import Table
 from budgetforest.table import as_frame, to_matrix
 
 MOST_ROWS = 2500
@@ -185,7 +186,7 @@ def _rows(model: Any, X: Anything, y: Anything) -> Rows:
     """The rows to measure, all of them or a random part, as numbers."""
     y = np.asarray(y)
     frame = as_frame(X)
-    if frame is None:
+    if frame is None and not isinstance(X, Table):
         X = np.asarray(X)
     if y.ndim != 1 or not len(y) or len(y) != len(X):
         raise InvalidData(f"X has {len(X)} rows and y the shape {y.shape}; give a label for each row, and some")
