@@ -14,7 +14,7 @@ from budgetforest.reading import delimited
 from budgetforest.reading.applying import Reader
 from budgetforest.reading.delimited import Delimited
 from budgetforest.reading.learning import Wish, learn_rows
-from budgetforest.schema import MISSING, Schema
+from budgetforest.table import MISSING, Schema
 
 PLAIN = "a,b,y\n1,red,yes\n2.5,blue,no\n-3e2,red,no\n"
 

@@ -14,7 +14,7 @@ from budgetforest.costs import Costs
 from budgetforest.draws import in_order
 from budgetforest.grow import Sample
 from budgetforest.saving import LEAST_GAIN, Growth, grow_saving
-from budgetforest.schema import Schema
+from budgetforest.table import Schema
 from budgetforest.tree import BY_CATEGORY, next_node
 from trees import labelled_rows
 

@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 from budgetforest import BudgetForestClassifier, InvalidData, InvalidParameter
-from budgetforest.schema import Schema
-from budgetforest.table import learn_schema, to_matrix
+from budgetforest.table import Schema, learn_schema, to_matrix
 
 N = 160
 

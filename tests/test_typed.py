@@ -11,7 +11,7 @@ from budgetforest.reading import typed
 from budgetforest.reading.applying import Reader
 from budgetforest.reading.delimited import Delimited
 from budgetforest.reading.learning import Wish, learn_rows
-from budgetforest.schema import Schema
+from budgetforest.table import Schema
 
 pa = pytest.importorskip("pyarrow")
 duckdb = pytest.importorskip("duckdb")

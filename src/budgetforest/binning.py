@@ -15,7 +15,7 @@ import numpy as np
 from budgetforest.arrays import Codes, Counts, Flags, Floats, Ids, Keys, Matrix
 from budgetforest.draws import add_cells, name_key
 from budgetforest.jit import kernel
-from budgetforest.schema import Schema
+from budgetforest.table import Schema
 
 ROW_BLOCK = 1024
 """Rows hashed at a time."""

@@ -31,7 +31,7 @@ async def decide_async(
     timeout: float | None = None,
 ) -> Decision:
     """Drive a row with an awaitable source; what is worth one round trip is acquired at the same time."""
-    import asyncio
+    import asyncio  # not worth its time where it is not used
 
     check_policy(unavailable)
     while flow.need is not None:

@@ -1,4 +1,4 @@
-"""Entries of a JSON document that somebody else may have written, each checked as it is taken."""
+"""What a JSON document can hold; and entries of one that somebody else wrote, checked as they are taken."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import reprlib
 from collections.abc import Sequence
 from typing import Any
 
-from budgetforest.errors import NotAModelFile
+import numpy as np
+
+from budgetforest.errors import InvalidData, NotAModelFile
+from budgetforest.table import Schema
 
 
 def refuse_unless(sound: Any, problem: str) -> None:
@@ -23,6 +26,26 @@ def is_label(value: Any) -> bool:
     if isinstance(value, int):
         return -(2**63) <= value < 2**63
     return isinstance(value, float) and math.isfinite(value)
+
+
+def storable(values: Sequence[Any], what: str) -> list[Any]:
+    """Labels or categories as JSON has them."""
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    for value in plain:
+        if not is_label(value):
+            raise InvalidData(
+                f"{what} contain {value!r}, a {type(value).__name__}; a model file holds text, booleans, "
+                "64-bit integers and finite floats: turn the others into text before training"
+            )
+    return plain
+
+
+def storable_categories(schema: Schema) -> list[list[Any] | None]:
+    """The categories of every feature, None for numeric ones."""
+    return [
+        None if kinds is None else storable(kinds, f"categories of {name!r}")
+        for name, kinds in zip(schema.names, schema.categories, strict=True)
+    ]
 
 
 class Entries:

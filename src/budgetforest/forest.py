@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from budgetforest.arrays import LEAF, Counts, Flags, Floats, Ids
 from budgetforest.costs import Costs
-from budgetforest.schema import Schema
-from budgetforest.tree import BY_CATEGORY, Tree, empty_tree, family
+from budgetforest.table import Schema
+from budgetforest.tree import BY_CATEGORY, Tree, empty_tree, family, levels
 
 Votes = NDArray[np.int8] | NDArray[np.float64]
 """What leaves add to each class: single votes are a byte, frequencies and counts doubles."""
@@ -113,9 +113,15 @@ def join(trees: Sequence[Tree], context: Context) -> Forest:
     if moved:
         nodes = Tree._make(np.concatenate(parts) for parts in zip(*moved, strict=True))
     least, most = outlook(nodes, roots[:-1], context.voting)
-    size = np.maximum(nodes.counts.sum(axis=1, keepdims=True), 1)
-    belief = np.rint(nodes.counts / size * BELIEF).astype(np.int32)
-    return Forest(nodes, roots, least, most, (least != most).any(axis=1), belief, *context)
+    still_open = np.einsum("dk->d", (least != most).view(np.int8)) > 0  # any(axis=1), three times as fast
+    return Forest(nodes, roots, least, most, still_open, beliefs(nodes.counts), *context)
+
+
+def beliefs(counts: Counts) -> Ids:
+    """(d, k) class frequencies in units of 1 / ``BELIEF``."""
+    shares = counts / np.maximum(np.einsum("dk->d", counts), 1)[:, None]
+    shares *= BELIEF
+    return np.rint(shares, out=shares).astype(np.int32)
 
 
 def _moved(tree: Tree, root: int, start: int) -> Tree:
@@ -169,21 +175,16 @@ def outlook(nodes: Tree, roots: Ids, voting: Voting) -> tuple[Votes, Votes]:
     """The least and the most that the leaves below every node add to each class."""
     least = leaf_votes(nodes.counts, voting)
     most = least.copy()
-    parent, depth = family(nodes, roots)
-    order = np.argsort(-depth, kind="stable")
-    order = order[parent[order] >= 0]
-    inner = nodes.feature != LEAF
-    least[inner], most[inner] = np.iinfo(np.int8).max, np.iinfo(np.int8).min
-    if voting != Voting.MAJORITY:
-        least[inner], most[inner] = np.inf, -np.inf
-    # deepest first, so that a node is complete before its parent asks; one level at a time
-    for level in np.split(order, np.flatnonzero(np.diff(depth[order])) + 1):
-        by_parent = level[np.argsort(parent[level], kind="stable")]
-        first = np.flatnonzero(np.diff(parent[by_parent], prepend=-1))
-        if len(first):
-            above = parent[by_parent[first]]
-            least[above] = np.minimum.reduceat(least[by_parent], first)
-            most[above] = np.maximum.reduceat(most[by_parent], first)
+    # deepest first, so that a node is complete before its parent asks
+    for numeric, nominal, slots, sizes in reversed(list(levels(nodes, roots))):
+        left, right = nodes.left.take(numeric), nodes.right.take(numeric)
+        least[numeric] = np.minimum(least.take(left, 0), least.take(right, 0))
+        most[numeric] = np.maximum(most.take(left, 0), most.take(right, 0))
+        if len(nominal):
+            branches, first = nodes.branches[slots], np.cumsum(sizes) - sizes
+            children = np.where(branches >= 0, branches, ~branches)
+            least[nominal] = np.minimum.reduceat(least[children], first)
+            most[nominal] = np.maximum.reduceat(most[children], first)
     return least, most
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from budgetforest.arrays import LEAF
 from budgetforest.errors import MissingExtra
 from budgetforest.forest import Forest, tree_of
-from budgetforest.schema import Schema
+from budgetforest.table import Schema
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree, family
 
 

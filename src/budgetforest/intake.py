@@ -14,8 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, validate_da
 from budgetforest.arrays import Anything, Ids, Matrix
 from budgetforest.binning import hash_rows, single_valued
 from budgetforest.errors import InvalidData, UnusualData
-from budgetforest.schema import Schema, Table
-from budgetforest.table import as_frame, learn_schema, to_matrix
+from budgetforest.table import Schema, Table, as_frame, learn_schema, to_matrix
 from budgetforest.train import MOST_WEIGHT, Rows, hold_out, in_units
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from budgetforest.arrays import Anything, Matrix
 from budgetforest.prediction import Prediction
+from budgetforest.table import read_rows
 from budgetforest.trained import Trained
 
 
@@ -37,8 +38,6 @@ class Model(Prediction):
         self._use(trained, math.inf if budget is None else budget)
 
     def _matrix(self, X: Anything) -> Matrix:
-        from budgetforest.table import read_rows
-
         return read_rows(X, self._trained.context.schema)
 
     def score(self, X: Anything, y: Anything, sample_weight: Anything = None) -> float:

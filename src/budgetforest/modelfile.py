@@ -10,15 +10,14 @@ from __future__ import annotations
 import math
 import os
 import reprlib
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from budgetforest import __version__, container
 from budgetforest.container import Array, Kind
-from budgetforest.entries import Entries, is_label, refuse_unless
-from budgetforest.errors import InvalidData, InvalidParameter, NewerModelFile, NotAModelFile
+from budgetforest.entries import Entries, refuse_unless, storable, storable_categories
+from budgetforest.errors import InvalidParameter, NewerModelFile, NotAModelFile
 from budgetforest.model import Model
 from budgetforest.prediction import Prediction
 from budgetforest.rebuild import rebuilt
@@ -113,18 +112,12 @@ def _arrays(trained: Trained) -> dict[str, Array]:
 
 def _document(trained: Trained, budget: float) -> dict[str, Any]:
     context = trained.context
-    features = zip(context.schema.names, context.schema.categories, strict=True)
+    features = zip(context.schema.names, storable_categories(context.schema), strict=True)
     return {
         "protocol": PROTOCOL,
         "version": __version__,
-        "classes": _storable(context.classes, "the classes"),
-        "features": [
-            {
-                "name": name,
-                "categories": None if kinds is None else _storable(kinds, f"categories of {name!r}"),
-            }
-            for name, kinds in features
-        ],
+        "classes": storable(context.classes, "the classes"),
+        "features": [{"name": name, "categories": kinds} for name, kinds in features],
         "missing": list(context.schema.missing),
         "target": context.schema.target,
         "groups": list(context.costs.group_names),
@@ -142,15 +135,3 @@ def _document(trained: Trained, budget: float) -> dict[str, Any]:
         ],
         "training": trained.summary,
     }
-
-
-def _storable(values: Sequence[Any], what: str) -> list[Any]:
-    """Labels or categories as JSON has them."""
-    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
-    for value in plain:
-        if not is_label(value):
-            raise InvalidData(
-                f"{what} contain {value!r}, a {type(value).__name__}; a model file holds text, booleans, "
-                "64-bit integers and finite floats: turn the others into text before training"
-            )
-    return plain

@@ -11,7 +11,7 @@ from budgetforest.arrays import LEAF
 from budgetforest.costs import Costs
 from budgetforest.errors import InvalidCosts, InvalidParameter
 from budgetforest.forest import Context, Forest, Voting, join
-from budgetforest.schema import Schema
+from budgetforest.table import Schema
 from budgetforest.tree import MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,6 +22,8 @@ from budgetforest.live import LiveAcquisition
 from budgetforest.trained import Trained, best_within, forest_at, path_within, warn_of_idle
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from budgetforest.certificate import Certificate
     from budgetforest.ledger import Ledger
 
@@ -79,6 +80,8 @@ class Prediction(LiveAcquisition):
 
     @contextmanager
     def _threads(self) -> Iterator[tuple[ThreadPoolExecutor, int]]:
+        from concurrent.futures import ThreadPoolExecutor
+
         from joblib import effective_n_jobs
 
         n_jobs = effective_n_jobs(self.n_jobs)

@@ -15,8 +15,8 @@ from budgetforest.container import Array
 from budgetforest.costs import Costs
 from budgetforest.entries import Entries, refuse_unless
 from budgetforest.forest import Answer, Context, Voting
-from budgetforest.schema import Schema
 from budgetforest.soundness import Sizes, check_trees
+from budgetforest.table import Schema
 from budgetforest.trained import Trained
 from budgetforest.tree import Tree
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from budgetforest.arrays import LEAF, Flags, Ids
 from budgetforest.entries import refuse_unless
-from budgetforest.schema import Schema
+from budgetforest.table import Schema
 from budgetforest.tree import BY_CATEGORY, Tree
 
 DEEPEST = 4096
@@ -40,8 +40,8 @@ def check_trees(nodes: Tree, sizes: Sizes, schema: Schema, *, proven: bool) -> N
     agree = (nominal == np.append(schema.nominal, False)[feature]).all()
     refuse_unless(agree, "a node splits a nominal feature by number, or a numeric one by category")
     refuse_unless(not np.isnan(nodes.threshold[inner & ~nominal]).any(), "a threshold is NaN")
-    refuse_unless((nodes.counts >= 0).all(), "a class count is negative")
-    refuse_unless(nodes.counts.any(axis=1).all(), "a node has no training rows")
+    refuse_unless(nodes.counts.size and nodes.counts.min() >= 0, "a class count is negative")
+    refuse_unless(np.einsum("dk->d", nodes.counts).all(), "a node has no training rows")
     refuse_unless(not np.isnan(nodes.impurity).any(), "an impurity is NaN")
     if proven:
         refuse_unless((nodes.impurity >= inner * 1e-300).all(), "a node that splits has no impurity")

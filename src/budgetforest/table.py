@@ -7,18 +7,68 @@ value. What was learnt from the training rows (the ``Schema``) is applied unchan
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 
-from budgetforest.arrays import MAX_CODES, Anything, Matrix
+from budgetforest.arrays import MAX_CODES, Anything, Flags, Matrix
 from budgetforest.errors import InvalidData, InvalidParameter, near
-from budgetforest.schema import Schema, Table
+
+if TYPE_CHECKING:  # a decision of a single row needs no dataframes
+    import narwhals as nw
+
+MISSING = ("", "NA", "N/A", "#N/A", "n/a", "na", "NaN", "nan", "NULL", "null", "None", "?", "-", ".")
+"""Texts in files that stand for a missing value."""
+
+
+class Schema(NamedTuple):
+    """What the columns of a table mean."""
+
+    names: tuple[str, ...]
+    """(m) feature names; ``x0, x1, ...`` for plain arrays."""
+    categories: tuple[tuple[Any, ...] | None, ...]
+    """(m) the categories of a nominal feature in code order, None for a numeric one."""
+    missing: tuple[str, ...] = MISSING
+    """Texts that stand for a missing value in files; Python's own values need none."""
+    target: str | None = None
+    """The column of the labels, if the training rows were read from a file."""
+
+    @property
+    def nominal(self) -> Flags:
+        """(m) which features are nominal."""
+        return np.array([c is not None for c in self.categories], dtype=bool)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows that are numbers already, with the schema that explains them: what files are read into."""
+
+    matrix: Matrix
+    schema: Schema
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return self.matrix.shape
+
+    def under(self, schema: Schema) -> Matrix:
+        """The numbers, if they were made by this schema."""
+        if self.schema != schema:
+            raise InvalidData("these rows were read by the schema of another model; read them by this one's")
+        return self.matrix
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def __getitem__(self, rows: Any) -> Table:
+        return Table(self.matrix[rows], self.schema)
 
 
 def as_frame(X: Anything) -> nw.DataFrame[Any] | None:
     """The narwhals view of a pandas, polars or other dataframe; None for anything else."""
+    import narwhals as nw
+
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 
@@ -66,10 +116,10 @@ def to_matrix(X: Anything, schema: Schema) -> Matrix:
 
 def read_rows(X: Anything, schema: Schema) -> Matrix:
     """A caller's rows as numbers; refused if their columns are not those of the schema."""
-    if hasattr(X, "collect"):
-        raise InvalidData(f"X is a {type(X).__name__}, which is not computed yet; pass X.collect()")
     if isinstance(X, Table):
         return X.under(schema)
+    if hasattr(X, "collect"):
+        raise InvalidData(f"X is a {type(X).__name__}, which is not computed yet; pass X.collect()")
     frame = as_frame(X)
     if frame is None:
         X = np.asarray(X)
@@ -106,6 +156,8 @@ def _as_doubles(values: Any, what: str) -> Any:
 
 def _floats(frame: nw.DataFrame[Any]) -> Any:
     """The one float type that all columns have, or None."""
+    import narwhals as nw
+
     found = set(frame.schema.values())
     return {nw.Float32: np.float32, nw.Float64: np.float64}.get(
         type(found.pop()) if len(found) == 1 else None  # type: ignore[arg-type]
@@ -113,6 +165,8 @@ def _floats(frame: nw.DataFrame[Any]) -> Any:
 
 
 def _is_nominal(column: nw.Series[Any]) -> bool:
+    import narwhals as nw
+
     if isinstance(column.dtype, nw.Object):
         return any(isinstance(value, str) for value in _values(column))
     return isinstance(column.dtype, nw.Categorical | nw.Enum | nw.String)
@@ -149,7 +203,7 @@ def _listed(categorical: Anything, names: Sequence[str]) -> set[int]:
 
 def _values(column: Any) -> list[Any]:
     """Python values of a column, None where missing."""
-    listed = column.to_list() if isinstance(column, nw.Series) else column.tolist()
+    listed = column.tolist() if isinstance(column, np.ndarray) else column.to_list()
     return [None if v is None or v != v else v for v in listed]
 
 
@@ -169,7 +223,9 @@ def _category_codes(column: Any, categories: Sequence[Any]) -> list[float]:
 
 
 def _numbers(column: Any, name: str) -> Any:
-    if not isinstance(column, nw.Series):
+    import narwhals as nw
+
+    if isinstance(column, np.ndarray):
         return _as_doubles(column, f"numeric feature {name!r}")
     if column.dtype.is_numeric() or isinstance(column.dtype, nw.Boolean):
         return column.cast(nw.Float64).to_numpy()

@@ -23,7 +23,7 @@ from budgetforest.grow import Sample, stream_of_trees
 from budgetforest.impurity import compiled, is_admissible, is_symmetric
 from budgetforest.room import Plan
 from budgetforest.split import Measure, Splitter
-from budgetforest.schema import Schema
+from budgetforest.table import Schema
 from budgetforest.tree import Tree
 
 MOST_WEIGHT = 2**30

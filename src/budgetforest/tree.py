@@ -7,6 +7,7 @@ the number of categories; the branch after the last category serves missing and 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -69,6 +70,31 @@ def next_node(tree: Tree, node: int, value: float) -> int:
     return int(tree.left[node] if value <= tree.threshold[node] else tree.right[node])
 
 
+class Level(NamedTuple):
+    """Nodes of the same depth that split."""
+
+    numeric: Ids
+    nominal: Ids
+    slots: Ids
+    """Positions in ``branches`` of the nominal nodes' children, node after node."""
+    sizes: Ids
+    """How many each nominal node has."""
+
+
+def levels(tree: Tree, roots: Ids) -> Iterator[Level]:
+    """The nodes below ``roots`` that split, level by level."""
+    level = roots
+    while len(level):
+        level = level[tree.feature.take(level) != LEAF]
+        by_category = tree.route.take(level) == BY_CATEGORY
+        numeric, nominal = level[~by_category], level[by_category]
+        sizes = tree.right.take(nominal) + 1
+        slots = np.repeat(tree.left.take(nominal) - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+        yield Level(numeric, nominal, slots, sizes)
+        branches = tree.branches[slots]
+        level = np.concatenate([tree.left.take(numeric), tree.right.take(numeric), branches[branches >= 0]])
+
+
 class Family(NamedTuple):
     """How nodes hang together."""
 
@@ -79,19 +105,16 @@ class Family(NamedTuple):
 
 
 def family(tree: Tree, roots: Ids) -> Family:
-    """Parents and depths of all nodes below ``roots``, level by level."""
+    """Parents and depths of all nodes below ``roots``."""
     parent = np.full(len(tree.feature), -1, np.int32)
     depth = np.zeros(len(tree.feature), np.int32)
-    level = roots
-    while len(level):
-        level = level[tree.feature[level] != LEAF]
-        numeric = level[tree.route[level] != BY_CATEGORY]
-        nominal = level[tree.route[level] == BY_CATEGORY]
-        size = tree.right[nominal] + 1
-        slots = np.repeat(tree.left[nominal] - np.cumsum(size) + size, size) + np.arange(size.sum())
-        above = np.concatenate([numeric, numeric, np.repeat(nominal, size)])
-        children = np.concatenate([tree.left[numeric], tree.right[numeric], tree.branches[slots]])
-        above, level = above[children >= 0], children[children >= 0]
-        parent[level] = above
-        depth[level] = depth[above] + 1
+    for deeper, (numeric, nominal, slots, sizes) in enumerate(levels(tree, roots), 1):
+        branches = tree.branches[slots]
+        own = branches >= 0
+        for children, above in (
+            (tree.left[numeric], numeric),
+            (tree.right[numeric], numeric),
+            (branches[own], np.repeat(nominal, sizes)[own]),
+        ):
+            parent[children], depth[children] = above, deeper
     return Family(parent, depth)

@@ -13,7 +13,7 @@ from budgetforest.errors import InvalidData, InvalidValue, near
 
 if TYPE_CHECKING:
     from budgetforest.acquisition import Acquisition, Decision, Need
-    from budgetforest.schema import Schema
+    from budgetforest.table import Schema
 
 
 @click.command()

@@ -13,7 +13,7 @@ from budgetforest.reading.coding import UNSEEN, Coder, text_of
 from budgetforest.reading.header import place_of
 from budgetforest.reading.learning import Labelled, Tell, coded
 from budgetforest.reading.source import Block, Source
-from budgetforest.schema import Schema, Table
+from budgetforest.table import Schema, Table
 
 
 class Piece(NamedTuple):

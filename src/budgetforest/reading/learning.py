@@ -13,7 +13,7 @@ from budgetforest.errors import InvalidData, UnusualData
 from budgetforest.reading.coding import LearningCoder, labels_of, text_of
 from budgetforest.reading.header import place_of
 from budgetforest.reading.source import Block, Source
-from budgetforest.schema import MISSING, Schema, Table
+from budgetforest.table import MISSING, Schema, Table
 
 Tell = Callable[[int], None]
 """Told how much of a source has been read."""

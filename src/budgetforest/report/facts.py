@@ -24,8 +24,7 @@ from budgetforest.report.exits import Bar, Calibrated, calibration, histograms
 from budgetforest.report.flow import Block, flow_of
 from budgetforest.report.money import Spending, by_feature, by_group
 from budgetforest.report.stories import Story, representative, stories_of
-from budgetforest.schema import Table
-from budgetforest.table import as_frame, to_matrix
+from budgetforest.table import Table, as_frame, to_matrix
 
 MOST_ROWS = 2500
 """Rows that are measured; of more, a random part."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from budgetforest.arrays import Floats, Ids
 from budgetforest.course import Course
-from budgetforest.schema import Schema
+from budgetforest.table import Schema
 
 RIGHT, WRONG = 16, 8
 """Rows with a right and with a wrong label that are told, if there are as many."""

@@ -1,0 +1,90 @@
+"""The forest as JSON, for other languages: all that the decision of a row needs, see docs/modelfile.md."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from budgetforest import __version__
+from budgetforest.arrays import LEAF
+from budgetforest.entries import storable, storable_categories
+from budgetforest.forest import Forest, tree_of
+from budgetforest.prediction import Prediction
+from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree
+
+FORMAT = 1
+"""Number of the JSON format; raised when readers must change."""
+
+
+def to_json(model: Prediction) -> str:
+    """The forest in use as a JSON text.
+
+    >>> import json
+    >>> from sklearn.datasets import load_wine
+    >>> from budgetforest import BudgetForestClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = BudgetForestClassifier(budget=4, max_trees=8, random_state=0).fit(X, y)
+    >>> len(json.loads(to_json(model))["trees"]) == model.n_trees_
+    True
+    """
+    model._check_trained()
+    forest = model.forest_
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "version": __version__,
+            "classes": storable(forest.classes, "the classes"),
+            "features": _features(forest),
+            "voting": forest.voting.name.lower(),
+            "answer": model._answer(None).name.lower(),
+            "exit": None if forest.threshold == math.inf else forest.threshold,
+            "prior": forest.prior.tolist(),
+            "trees": [_tree(tree_of(forest, number)) for number in range(forest.n_trees)],
+        },
+        allow_nan=False,
+    )
+
+
+def _features(forest: Forest) -> list[dict[str, Any]]:
+    costs, schema = forest.costs, forest.schema
+    return [
+        {"name": name, "categories": kinds, "cost": cost, "discount": discount, "group": group}
+        for name, kinds, cost, discount, group in zip(
+            schema.names,
+            storable_categories(schema),
+            costs.cost.tolist(),
+            costs.discount.tolist(),
+            [costs.group_names[number] for number in costs.group],
+            strict=True,
+        )
+    ]
+
+
+def _tree(tree: Tree) -> dict[str, Any]:
+    """Parallel lists, an entry per node; null where a node has no such thing."""
+    nodes = range(len(tree.feature))
+    leaf, nominal = (tree.feature == LEAF).tolist(), (tree.route == BY_CATEGORY).tolist()
+    numeric = [not (leaf[node] or nominal[node]) for node in nodes]
+    threshold, left, right = tree.threshold.tolist(), tree.left.tolist(), tree.right.tolist()
+    missing = (tree.route == MISSING_LEFT).tolist()
+    return {
+        "feature": [None if leaf[node] else int(tree.feature[node]) for node in nodes],
+        "threshold": [
+            threshold[node] if numeric[node] and threshold[node] < math.inf else None for node in nodes
+        ],
+        "left": [left[node] if numeric[node] else None for node in nodes],
+        "right": [right[node] if numeric[node] else None for node in nodes],
+        "missing": [
+            (left[node] if missing[node] else right[node]) if numeric[node] else None for node in nodes
+        ],
+        "branches": [_branches(tree, left[node], right[node]) if nominal[node] else None for node in nodes],
+        "counts": tree.counts.tolist(),
+    }
+
+
+def _branches(tree: Tree, start: int, categories: int) -> list[int]:
+    """Children of a nominal node, one per category, then that of missing and unseen ones."""
+    return [
+        child if child >= 0 else ~child for child in tree.branches[start : start + categories + 1].tolist()
+    ]
