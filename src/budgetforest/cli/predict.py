@@ -102,9 +102,8 @@ def _columns(forest: Forest, piece: Piece, given: Answers, kept: dict[str, int])
     columns["label"] = [forest.classes[code] for code in given.label.tolist()]
     columns["cost"] = given.ledger.spent.tolist()
     columns["acquired"] = _lists(given.ledger.acquired, forest.schema.names)
-    for place, label in enumerate(forest.classes):
-        columns[f"proba_{label}"] = given.share[:, place].tolist()
-    return columns
+    shares = given.share.round(6).T.tolist()
+    return columns | {f"proba_{label}": share for label, share in zip(forest.classes, shares, strict=True)}
 
 
 def _lists(acquired: Flags, names: Sequence[str]) -> list[list[str]]:
@@ -130,10 +129,10 @@ def _write_csv(answers: Iterator[Columns], file: IO[str]) -> None:
 
 
 def _shown(name: str, values: Sequence[Any]) -> Sequence[Any]:
-    """A column as texts: twelve digits of numbers, lists joined."""
+    """A column as it is written: costs as short as they are, lists joined."""
     if name == "acquired":
         return list(map(";".join, values))
-    if values and isinstance(values[0], float):
+    if name == "cost":
         texts = {value: f"{value:.12g}" for value in set(values)}
         return [texts[value] for value in values]
     return values
