@@ -51,6 +51,7 @@ from budgetforest.frontier import context_for, grow_frontier
 from budgetforest.ledger import Ledger
 from budgetforest.live import LiveAcquisition
 from budgetforest.progress import progress
+from budgetforest.report import TITLE, Report, report
 from budgetforest.split import Splitter
 from budgetforest.table import as_frame, learn_schema, to_matrix
 from budgetforest.train import MOST_WEIGHT, Rows, Settings, context_of, grow_offers, hold_out, in_units
@@ -505,6 +506,11 @@ class BudgetForestClassifier(LiveAcquisition, ClassifierMixin, BaseEstimator):  
         """One line per node of every tree, as a pandas dataframe."""
         check_is_fitted(self)
         return to_dataframe(self.forest_)
+
+    def report(self, X: Anything, y: Anything, *, title: str = TITLE, baseline: Any = None) -> Report:
+        """A page about the model, measured on rows that training has not seen: ``save`` it, or show it."""
+        check_is_fitted(self)
+        return report(self, X, y, title=title, baseline=baseline)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
