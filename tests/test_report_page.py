@@ -185,7 +185,7 @@ def test_only_its_own_scripts_run(browser, report, tmp_path):
         "document.body.insertAdjacentHTML('beforeend', '<p id=x onclick=\"window.hacked=1\">x</p>')"
     )
     page.locator("#x").click()
-    assert page.evaluate("window.refused") is True
+    page.wait_for_function("() => window.refused")
     assert page.evaluate("window.hacked") is None
     page.close()
 

@@ -57,6 +57,7 @@
     put("budget", budgetOf(p));
     put("dial-figures", `${percent(p.error)} error at ${cost(p.cost)} a row`);
     byId("chosen").disabled = at === facts.chosen;
+    put("chosen", at === facts.chosen ? "as chosen" : "Back to chosen");
     const slider = byId("slider");
     slider.value = at;
     slider.setAttribute("aria-valuetext", `${budgetOf(p)}: error ${percent(p.error)}, cost ${cost(p.cost)}, ${many(p.trees, "tree")}`);

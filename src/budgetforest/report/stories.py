@@ -57,7 +57,8 @@ def representative(course: Course, truth: Ids) -> Ids:
 
 def _spread(rows: Ids, most: int) -> Ids:
     """At most so many of some rows, evenly spread."""
-    return rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).round().astype(int)]
+    spread: Ids = rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).round().astype(int)]
+    return spread
 
 
 def stories_of(
