@@ -8,9 +8,10 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("page", ["docs/live.md", "README.md"])
+@pytest.mark.parametrize("page", ["docs/live.md", "docs/report.md", "README.md"])
 @pytest.mark.filterwarnings("ignore::budgetforest.UnusualData")
-def test_code_on_the_page_runs(page, capsys):
+def test_code_on_the_page_runs(page, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     scope = {}

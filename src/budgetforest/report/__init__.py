@@ -15,6 +15,8 @@ from budgetforest.arrays import Anything
 from budgetforest.errors import MissingExtra
 from budgetforest.report.facts import Facts, gather
 
+TITLE = "What the forest asks, and what it pays"
+
 
 @dataclass(frozen=True)
 class Report:
@@ -46,7 +48,7 @@ def report(
     X: Anything,
     y: Anything,
     *,
-    title: str = "What the forest asks, and what it pays",
+    title: str = TITLE,
     baseline: Any = None,
 ) -> Report:
     """Measure a fitted model on rows that training has not seen, and write a page about it.

@@ -13,7 +13,7 @@ from budgetforest.course import Course
 
 MOST_BARS = 24
 """Bars of a histogram, about."""
-BELIEF_BINS = 10
+TENTHS = 10
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Calibrated:
-    """Rows that believed about equally in their leading label."""
+    """Rows that were believed about equally."""
 
     at: int
     belief: float
@@ -74,11 +74,12 @@ def _bars(of: str, values: Sequence[Floats], edges: Floats) -> list[Bar]:
 
 
 def calibration(courses: Sequence[Course], truth: Ids) -> list[Calibrated]:
-    """Belief in the leading label against how often it was right, by tenths of belief."""
+    """Belief in the leading label against how often it was right, by tenths of the rows."""
     found = []
     for at, course in enumerate(courses):
         belief, right = course.belief[:, -1], course.leader[:, -1] == truth
-        tenth = np.minimum((belief * BELIEF_BINS).astype(int), BELIEF_BINS - 1)
+        limits = np.unique(np.quantile(belief, np.arange(1, TENTHS) / TENTHS))
+        tenth = np.searchsorted(limits, belief)  # equal beliefs stay together
         for b in np.unique(tenth):
             rows = tenth == b
             found.append(

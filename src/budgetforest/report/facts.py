@@ -188,7 +188,9 @@ def _rows(model: Any, X: Anything, y: Anything) -> Rows:
     if frame is None and not isinstance(X, Table):
         X = np.asarray(X)
     if y.ndim != 1 or not len(y) or len(y) != len(X):
-        raise InvalidData(f"X has {len(X)} rows and y the shape {y.shape}; give a label for each row, and some")
+        raise InvalidData(
+            f"X has {len(X)} rows and y the shape {y.shape}; give a label for each row, and some"
+        )
     number = np.arange(len(y), dtype=np.int32)
     if len(y) > MOST_ROWS:
         number = np.sort(np.random.default_rng(0).choice(number, MOST_ROWS, replace=False))
@@ -203,9 +205,8 @@ def _codes(y: Any, classes: Sequence[Any]) -> Ids:
     place = {label: c for c, label in enumerate(classes)}
     for label in y.tolist():
         if label not in place:
-            raise InvalidData(
-                f"y has the label {label!r}, which the model does not know; {near(str(label), map(str, classes))}"
-            )
+            known = near(str(label), map(str, classes))
+            raise InvalidData(f"y has the label {label!r}, which the model does not know; {known}")
     return np.array([place[label] for label in y.tolist()], np.int32)
 
 
@@ -298,6 +299,8 @@ def _confusion(truth: Ids, label: Ids) -> list[list[int]]:
 
 
 def _bound(certificate: Any) -> TreeBound:
+    if not math.isfinite(certificate.lower_bound):  # a tree that the theorem does not speak of
+        return TreeBound(float(certificate.max_cost), None, None, None)
     figures = (float(figure) for figure in certificate[1:])
     return TreeBound(float(certificate.max_cost), *(f if math.isfinite(f) else None for f in figures))
 
@@ -316,7 +319,9 @@ def _prices(courses: Sequence[Course], costs: Any, names: Sequence[str]) -> list
 
 def _parameters(model: Any) -> dict[str, Any]:
     """The estimator's parameters; a loaded model remembers those of its training."""
-    found: dict[str, Any] = model.get_params() if hasattr(model, "get_params") else model.training_["parameters"]
+    found: dict[str, Any] = (
+        model.get_params() if hasattr(model, "get_params") else model.training_["parameters"]
+    )
     return found
 
 

@@ -41,15 +41,19 @@ def flow_of(courses: Sequence[Course], names: Sequence[str]) -> list[Block]:
     return [
         block
         for at, course in enumerate(courses)
-        for block in _below(at, course.order[:, :STEPS], np.ones(len(course.order), bool), 1, 0.0, names)
+        for block in _below(at, _first_steps(course.order), np.ones(len(course.order), bool), 1, 0.0, names)
     ]
 
 
-def _below(
-    at: int, order: Ids, rows: Flags, step: int, top: float, names: Sequence[str]
-) -> Iterator[Block]:
+def _first_steps(order: Ids) -> Ids:
+    """(n, STEPS) the beginning of the order; rows that end sooner are decided."""
+    missing = max(0, STEPS - order.shape[1])
+    return np.pad(order[:, :STEPS], ((0, 0), (0, missing)), constant_values=-1)
+
+
+def _below(at: int, order: Ids, rows: Flags, step: int, top: float, names: Sequence[str]) -> Iterator[Block]:
     """The blocks of the next step and all that follow, for rows that stand in one block."""
-    if step > order.shape[1]:
+    if step > STEPS:
         return
     asked = order[rows, step - 1]
     what, times = np.unique(asked[asked >= 0], return_counts=True)

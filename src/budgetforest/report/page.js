@@ -13,7 +13,7 @@
   const percent = (x) => {
     const hundred = 100 * x;
     const near = hundred > 0 && hundred < 100 && (hundred < 10 || hundred > 99.5);
-    return `${hundred.toFixed(near ? 1 : 0)}\u202f%`;
+    return `${hundred.toFixed(near ? 1 : 0)}%`;
   };
   const many = (n, one, more = one + "s") => `${whole.format(n)} ${n === 1 ? one : more}`;
   const budgetOf = (p) => (p.budget === null ? "no limit" : cost(p.budget));
@@ -36,12 +36,12 @@
   const fill = (id, rows) => byId(id).replaceChildren(...rows);
   const bar = (share) => {
     const element = make("i");
-    element.style.width = `${Math.max(100 * share, 0.4)}%`;
+    element.style.setProperty("--share", share);
     return element;
   };
   const named = (name, aside) => {
     const cell = make("td", name);
-    if (aside) cell.append(" ", make("small", aside));
+    if (aside) cell.append(" ", make("small", `· ${aside}`));
     return cell;
   };
 
@@ -57,12 +57,13 @@
     put("budget", budgetOf(p));
     put("dial-figures", `${percent(p.error)} error at ${cost(p.cost)} a row`);
     byId("chosen").disabled = at === facts.chosen;
+    put("chosen", at === facts.chosen ? "as chosen" : "Back to chosen");
     const slider = byId("slider");
     slider.value = at;
     slider.setAttribute("aria-valuetext", `${budgetOf(p)}: error ${percent(p.error)}, cost ${cost(p.cost)}, ${many(p.trees, "tree")}`);
     put("lead", p.trees === 0
       ? `${limit} the forest asks nothing and always answers with the most common class: ${percent(p.error)} of rows get a wrong label.`
-      : `${limit}, an average row pays ${cost(p.cost)} of ${cost(facts.total_cost)} for its label, and ${percent(p.error)} of labels are wrong.`);
+      : `${limit}, an average row pays ${cost(p.cost)} of the ${cost(facts.total_cost)} that all features cost, and ${percent(p.error)} of labels are wrong.`);
     put("f-error", percent(p.error));
     put("f-interval", `${percent(p.low)} to ${percent(p.high)}`);
     put("f-cost", cost(p.cost));
@@ -76,7 +77,8 @@
   function spendingRow(line, most) {
     const share = line.rows === null ? "" : percent(line.rows);
     const turn = line.turn === null ? "" : line.turn.toFixed(1);
-    const paid = within("div", [bar(0.8 * line.paid / most), make("span", cost(line.paid))], "bar");
+    const drawn = line.rows === null ? [] : [bar(line.paid / most)];
+    const paid = within("div", [...drawn, make("span", line.paid < 10 ? line.paid.toFixed(2) : cost(line.paid))], "bar");
     const cells = [named(line.name, line.group), number(line.price === null ? "" : cost(line.price)), number(share), number(turn)];
     return within("tr", [...cells, within("td", [paid], "barred")]);
   }
@@ -88,7 +90,7 @@
     put("money-text", lines.length === 0
       ? "Nothing is acquired."
       : `The most goes to ${listed[0].name}. ${everyone ? many(everyone, "feature is", "features are") + " acquired for every row; the others" : "All features"} only where they may decide. Turn is the mean place in the order of asking.`);
-    const most = (some) => Math.max(...some.map((line) => line.paid), 1e-12);
+    const most = (some) => Math.max(...some.filter((line) => line.rows !== null).map((line) => line.paid), 1e-12);
     fill("features", lines.map((line) => spendingRow(line, most(lines))));
     const groups = facts.groups[at];
     byId("by-group").hidden = groups.length === 0;
@@ -119,6 +121,7 @@
       });
       return within("tr", [make("th", names[truth]), ...cells]);
     });
+    byId("confusion").style.setProperty("--classes", names.length);
     byId("confusion").replaceChildren(within("thead", [head]), within("tbody", rows));
   }
 
@@ -197,7 +200,7 @@
     };
     const options = { actions: false, renderer: "svg", ast: true, defaultStyle: false };
     for (const [id, spec] of Object.entries(read("charts"))) {
-      const { view } = await vegaEmbed(byId(id), { ...spec, datasets }, options);
+      const { view } = await vegaEmbed(byId(id), { ...spec, datasets: { ...spec.datasets, ...datasets } }, options);
       view.signal("at", at).runAsync();
       views.push(view);
     }
@@ -217,15 +220,16 @@
     name();
   }
 
-  const details = () => document.querySelectorAll("details");
-  addEventListener("beforeprint", () => details().forEach((element) => { element.open = true; }));
+  addEventListener("beforeprint", () => document.querySelectorAll("#data details").forEach((part) => { part.open = true; }));
 
   byId("slider").max = last;
   byId("slider").addEventListener("input", (event) => show(event.target.value));
   byId("chosen").addEventListener("click", () => show(facts.chosen));
   fill("row", facts.stories.map((_, k) => Object.assign(make("option"), { value: k })));
   byId("row").addEventListener("change", showStory);
-  byId("row").value = Math.floor(facts.stories.length / 2);
+  const isRight = (story) => story.tellings[facts.chosen].label === story.truth;
+  const dear = Math.floor(0.7 * facts.stories.length);
+  byId("row").value = Math.max(facts.stories.findIndex((story, k) => k >= dear && isRight(story)), 0);
   followTheme();
   showCertificates();
   showData();

@@ -1,7 +1,7 @@
 """The page: template, style, scripts and figures bound into one file that needs nothing else.
 
-Whatever comes from data reaches the page as JSON in an inert element, and from there as text, never as markup. A
-policy in the page allows exactly its own two scripts and no request, should anything else slip in.
+Whatever comes from data reaches the page as JSON in an inert element, and from there as text, never as
+markup. A policy in the page allows exactly its own two scripts and no request, should anything slip in.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def render(facts: Facts) -> str:
         policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src {_digest(vega)} {_digest(own)}",
         style=_part("page.css"),
         facts=_inert(dataclasses.asdict(facts)),
-        charts=_inert(charts(facts.chosen)),
+        charts=_inert(charts(facts.chosen, peer=facts.peer is not None)),
         vega=vega,
         script=own,
     )
@@ -44,7 +44,8 @@ def _part(name: str) -> str:
 @functools.cache
 def _vega() -> str:
     """Vega, Vega-Lite and vega-embed as one script; browsers read a carriage return as a new line."""
-    return vl_convert.javascript_bundle().replace("\r", "")  # type: ignore[no-any-return]
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return bundle.replace("\r", "")
 
 
 def _digest(script: str) -> str:

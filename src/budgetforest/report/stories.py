@@ -50,18 +50,15 @@ class Story:
 def representative(course: Course, truth: Ids) -> Ids:
     """Rows from the cheapest to the dearest, some of them labelled wrongly."""
     spent, wrong = course.spent[:, -1], course.labels != truth
-    picked = [_spread(np.flatnonzero(~wrong), spent, RIGHT), _spread(np.flatnonzero(wrong), spent, WRONG)]
-    rows = np.concatenate(picked)
-    chosen: Ids = rows[np.argsort(spent[rows], kind="stable")]
-    return chosen
+    by_cost = np.argsort(spent, kind="stable").astype(np.int32)
+    rows = np.concatenate([_spread(by_cost[~wrong[by_cost]], RIGHT), _spread(by_cost[wrong[by_cost]], WRONG)])
+    return rows[np.argsort(spent[rows], kind="stable")]
 
 
-def _spread(rows: Ids, spent: Floats, most: int) -> Ids:
-    """At most so many of some rows, evenly spread by cost."""
-    by_cost = rows[np.argsort(spent[rows], kind="stable")]
-    places = np.linspace(0, len(rows) - 1, min(most, len(rows))).round().astype(int)
-    found: Ids = by_cost[places]
-    return found
+def _spread(rows: Ids, most: int) -> Ids:
+    """At most so many of some rows, evenly spread."""
+    spread: Ids = rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).round().astype(int)]
+    return spread
 
 
 def stories_of(
