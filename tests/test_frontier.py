@@ -337,3 +337,11 @@ def test_pool_of_threads_is_not_needed():
     forest = fitted(X, y).forest_._replace(threshold=0.9)
     with ThreadPoolExecutor(2) as pool:
         np.testing.assert_array_equal(labels(forest, X, pool), labels(forest, X))
+
+
+def test_features_that_are_all_free_are_used():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    model = BudgetForestClassifier(1, costs=[0, 0, 0], max_trees=5, random_state=0).fit(X, X[:, 0] > 0)
+    assert model.score(X, X[:, 0] > 0) > 0.9
+    assert not model.acquisition_cost(X).any()

@@ -33,7 +33,6 @@ from budgetforest.intake import (
 )
 from budgetforest.prediction import Prediction
 from budgetforest.progress import progress
-from budgetforest.report import TITLE, Report, report
 from budgetforest.split import Splitter
 from budgetforest.train import Rows, Settings, context_of, grow_offers
 from budgetforest.trained import Trained, plain, warn_of_idle
@@ -274,11 +273,6 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
 
     def _check_trained(self) -> None:
         check_is_fitted(self)
-
-    def report(self, X: Anything, y: Anything, *, title: str = TITLE, baseline: Any = None) -> Report:
-        """A page about the model, measured on rows that training has not seen: ``save`` it, or show it."""
-        check_is_fitted(self)
-        return report(self, X, y, title=title, baseline=baseline)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import reprlib
+import stat
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,12 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.errors import NotAModelFile
+from budgetforest.errors import InvalidData, NotAModelFile
 
 Array = NDArray[Any]
 
-LONGEST_HEADER = 2**23
-"""Bytes of a header: names, categories and recipes; ten thousand features take a tenth of it."""
+LONGEST_HEADER = 2**24
+"""Bytes of a header: names, categories and recipes; ten thousand features take a twentieth of it."""
 LARGEST_FILE = 2**32
 """Bytes of a file: a hundred trees of a million rows."""
 DOCUMENT, CHECKSUM = "budgetforest", "crc32"
@@ -42,22 +43,42 @@ class Kind(NamedTuple):
 
 def write(path: str | os.PathLike[str], arrays: Mapping[str, Array], document: Mapping[str, Any]) -> None:
     """Write a file beside ``path`` and put it in its place: a kill leaves the old file or the new one."""
-    from safetensors.numpy import save
-
-    text = json.dumps(document, allow_nan=False)
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    content = save(dict(arrays), {DOCUMENT: text, CHECKSUM: checksum(text, arrays)})
+    content = packed(arrays, json.dumps(document, allow_nan=False))
     target = Path(os.path.realpath(path))
     beside = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
     try:
         with open(beside, "xb") as file:
-            file.write(content)
+            file.writelines(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, target)
     finally:
         beside.unlink(missing_ok=True)
     _sync_folder(target.parent)
+
+
+def packed(arrays: Mapping[str, Array], text: str) -> list[bytes | memoryview]:
+    """The parts of a file: length of the header, header, and the arrays, widest first to be aligned."""
+    names = {dtype: name for name, dtype in DTYPES.items()}
+    header: dict[str, Any] = {"__metadata__": {DOCUMENT: text, CHECKSUM: checksum(text, arrays)}}
+    end = 0
+    order = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
+    for name in order:
+        array, start = arrays[name], end
+        end += array.nbytes
+        header[name] = {
+            "dtype": names[array.dtype.str],
+            "shape": array.shape,
+            "data_offsets": [start, end],
+        }
+    front = json.dumps(header).encode()
+    front += b" " * (-len(front) % 8)
+    if len(front) > LONGEST_HEADER or 8 + len(front) + end > LARGEST_FILE:
+        raise InvalidData(
+            f"the model has {len(front)} bytes of names and {end} of arrays; a file holds {LONGEST_HEADER} "
+            f"and {LARGEST_FILE}: train with fewer categories or trees"
+        )
+    return [len(front).to_bytes(8, "little"), front, *(arrays[name].data for name in order)]
 
 
 def _sync_folder(folder: Path) -> None:
@@ -84,6 +105,8 @@ def read(
     path: str | os.PathLike[str], kinds_of: Callable[[dict[str, Any]], Mapping[str, Kind]]
 ) -> tuple[dict[str, Array], dict[str, Any]]:
     """The arrays and the document of a file; ``kinds_of`` a document says which arrays there must be."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise NotAModelFile("it is no file with content of its own")
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if not 8 < size <= LARGEST_FILE:
@@ -115,7 +138,7 @@ def read(
 def parsed(text: str | bytes, what: str) -> dict[str, Any]:
     """A JSON object; NaN and infinities are no JSON."""
     try:
-        found = json.loads(text, parse_constant=_no_constant)
+        found = json.loads(text, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise NotAModelFile(f"its {what} is no JSON: {error}") from None
     if not isinstance(found, dict):
@@ -123,8 +146,11 @@ def parsed(text: str | bytes, what: str) -> dict[str, Any]:
     return found
 
 
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not finite")
+    return number
 
 
 def _metadata(entries: Any) -> tuple[str, str]:

@@ -102,7 +102,7 @@ class Entries:
         """Any list."""
         return list(self.checked(name, isinstance(self[name], list), "a list"))
 
-    def readers(self, name: str) -> list[Entries]:
+    def objects(self, name: str) -> list[Entries]:
         """A list of objects."""
         entries = self.listed(name)
         self.checked(name, all(isinstance(entry, dict) for entry in entries), "a list of objects")

@@ -119,9 +119,10 @@ def join(trees: Sequence[Tree], context: Context) -> Forest:
 
 def beliefs(counts: Counts) -> Ids:
     """(d, k) class frequencies in units of 1 / ``BELIEF``."""
-    shares = counts / np.maximum(np.einsum("dk->d", counts), 1)[:, None]
+    shares: Floats = counts / np.maximum(np.einsum("dk->d", counts), 1)[:, None]
     shares *= BELIEF
-    return np.rint(shares, out=shares).astype(np.int32)
+    np.rint(shares, out=shares)
+    return shares.astype(np.int32)
 
 
 def _moved(tree: Tree, root: int, start: int) -> Tree:

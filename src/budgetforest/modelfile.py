@@ -51,7 +51,9 @@ def save(model: Prediction, path: str | os.PathLike[str]) -> None:
             f"model is a {type(model).__name__}; save takes a BudgetForestClassifier or a Model"
         )
     model._check_trained()
-    container.write(path, _arrays(model._trained), _document(model._trained, model._within))
+    arrays, document = _arrays(model._trained), _document(model._trained, model._within)
+    rebuilt(arrays, Entries(document))  # what could not be loaded is not written
+    container.write(path, arrays, document)
 
 
 def load(path: str | os.PathLike[str]) -> Model:
@@ -88,7 +90,7 @@ def _arrays(trained: Trained) -> dict[str, Array]:
     nodes = Tree._make(np.concatenate(part) for part in zip(*parts, strict=True))
     points = [point for offer in trained.offers for point in offer.points]
     number = {point: at for at, point in enumerate(points)}
-    surest = [] if trained.surest is None else [number[trained.surest]]
+    careful = [] if trained.surest is None else [trained.surest]
     return {
         **nodes._asdict(),
         "counts": nodes.counts.astype(np.int32),  # training rows weigh at most 2**30 units
@@ -105,8 +107,8 @@ def _arrays(trained: Trained) -> dict[str, Array]:
         "point_cost": np.array([point.cost for point in points], np.float64),
         "point_error": np.array([point.error for point in points], np.float64),
         "point_threshold": np.array([point.threshold for point in points], np.float64),
-        "path": np.array([number[point] for point in trained.path], np.int32),
-        "surest": np.array(surest, np.int32),
+        "path": np.array([number[point] for point in trained.path if careful], np.int32),
+        "surest": np.array([number[point] for point in careful], np.int32),
     }
 
 
@@ -123,8 +125,8 @@ def _document(trained: Trained, budget: float) -> dict[str, Any]:
         "groups": list(context.costs.group_names),
         "voting": context.voting.name.lower(),
         "answer": trained.answer.name.lower(),
-        "unit": context.unit,
-        "row_unit": trained.unit,
+        "unit": float(context.unit),
+        "row_unit": float(trained.unit),
         "budget": None if budget == math.inf else float(budget),
         "trained_budget": None if trained.budget == math.inf else trained.budget,
         "proven": trained.proven,

@@ -46,7 +46,7 @@ def row_progress(show: bool, rows: int) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
-def late_progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+def late_progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """Yields ``tell(done)``; a bar appears on stderr if it is a terminal and the work takes a while."""
     from rich.console import Console
     from rich.progress import Progress

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from budgetforest.arrays import Floats, Ids
-from budgetforest.budget import Offer, Point, Recipe
+from budgetforest.budget import Offer, Point, Recipe, path_of
 from budgetforest.container import Array
 from budgetforest.costs import Costs
 from budgetforest.entries import Entries, refuse_unless
@@ -33,12 +33,12 @@ def rebuilt(arrays: dict[str, Array], read: Entries) -> tuple[Trained, float | N
     available = {offer.recipe: len(offer.trees) for offer in offers}
     path = _taken(arrays["path"], points, available, "path")
     surest = _taken(arrays["surest"], points, available, "surest")
-    refuse_unless(len(surest) <= 1, "it has several surest forests")
+    refuse_unless(len(surest) == 1 or not (surest or path), "its path needs one surest forest")
     refuse_unless(all(a.cost <= b.cost for a, b in pairwise(path)), "its path is not in the order of cost")
     trained = Trained(
         context=context,
         offers=offers,
-        path=path,
+        path=path if surest else path_of(offers, limit),
         surest=surest[0] if surest else None,
         budget=limit,
         answer=Answer[read.one_of("answer", [answer.name.lower() for answer in Answer]).upper()],
@@ -74,7 +74,7 @@ def _context(arrays: dict[str, Array], read: Entries) -> Context:
 
 
 def _schema(read: Entries) -> Schema:
-    features = read.readers("features")
+    features = read.objects("features")
     names = [feature.text("name") for feature in features]
     refuse_unless(names, "it has no features")
     refuse_unless(len(set(names)) == len(names), "two features have the same name")
@@ -117,7 +117,7 @@ def _ends(sizes: Ids) -> list[int]:
 
 
 def _offers(arrays: dict[str, Array], read: Entries, trees: list[Tree]) -> list[Offer]:
-    recipes = [_recipe(entry) for entry in read.readers("recipes")]
+    recipes = [_recipe(entry) for entry in read.objects("recipes")]
     refuse_unless(len({recipe for recipe, _, _ in recipes}) == len(recipes), "two recipes are the same")
     refuse_unless(sum(n for _, n, _ in recipes) == len(trees), "recipes do not add up to the trees")
     points = _points(arrays, [recipe for recipe, _, _ in recipes])

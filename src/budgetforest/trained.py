@@ -111,4 +111,4 @@ def warn_of_idle(trained: Trained, budget: float, best: Point | None) -> None:
         )
     else:
         return
-    warnings.warn(hint, kind, stacklevel=4)
+    warnings.warn(hint, kind, stacklevel=3)

@@ -63,20 +63,6 @@ def _is_number(text: str) -> bool:
 
 
 @contextmanager
-def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Yields ``tell(done)``; a bar on stderr, if that is a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda done: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(what, total=total)
-        yield lambda done: bars.update(task, completed=done)
-
-
-@contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
     """A path beside ``path``, to be written and then renamed; after an error nothing is left."""
     folder = path.absolute().parent

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from budgetforest.cli.output import json_option, plain, progress, text_output, written_whole
+from budgetforest.cli.output import json_option, plain, text_output, written_whole
 from budgetforest.cli.sources import data_options, load_model, model_argument, open_source, unseen_option
 
 if TYPE_CHECKING:
@@ -71,11 +71,12 @@ def _answers(model: Any, reader: Reader, keep: Sequence[str], answer: str | None
     from concurrent.futures import ThreadPoolExecutor
 
     from budgetforest.charge import answers
+    from budgetforest.progress import late_progress
     from budgetforest.reading.header import place_of
 
     kept = {name: place_of(name, reader.source.names, "which should be kept") for name in keep}
     with (
-        progress("predicting", reader.source.size) as tell,
+        late_progress("predicting", reader.source.size) as tell,
         ThreadPoolExecutor(1, "reading") as background,
         ThreadPoolExecutor(thread_name_prefix="predicting") as pool,
     ):

@@ -35,13 +35,11 @@ def report(
     as_json: bool,
 ) -> None:
     """One HTML file that shows what the model costs, errs and asks for, on the labelled rows of DATA."""
-    from budgetforest.report import report as page_about
-
     loaded = load_model(model, budget)
     rows = labelled_rows(open_source(data, sql, database), loaded, target, unseen=unseen)
     path = out or Path(model.name).with_suffix(".html")
     with written_whole(path) as beside:
-        page_about(loaded, rows.table, rows.labels).save(beside)
+        loaded.report(rows.table, rows.labels).save(beside)
     if as_json:
         write_json({"report": str(path), "rows": len(rows.labels)})
     else:

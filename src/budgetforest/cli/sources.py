@@ -85,14 +85,14 @@ def open_source(data: Path | None, sql: str | None, database: str | None) -> Sou
 
 def labelled_rows(source: Source, model: Any, target: str | None, *, unseen: bool) -> Labelled:
     """All rows of a source with their labels, as the model knows them."""
-    from budgetforest.cli.output import progress
+    from budgetforest.progress import late_progress
     from budgetforest.reading.applying import Reader
 
     target = target or model.forest_.schema.target
     if target is None:
         raise InvalidData("the model does not say which column has the labels; name it with --target")
     reader = Reader(source, model.forest_.schema, unseen=unseen)
-    with progress("reading", source.size) as tell:
+    with late_progress("reading", source.size) as tell:
         rows = reader.labelled(target, model.forest_.classes, tell)
     tell_unlabelled(rows.unlabelled, target)
     return rows

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from budgetforest.cli.output import json_option, progress, write_json
+from budgetforest.cli.output import json_option, write_json
 from budgetforest.cli.sources import FILE, data_options, open_source, tell_unlabelled
 
 
@@ -53,6 +53,7 @@ def train(
 ) -> None:
     """Train a forest within a budget and write it to a model file."""
     from budgetforest import BudgetForestClassifier, save
+    from budgetforest.progress import late_progress
     from budgetforest.reading.applying import Reader
     from budgetforest.reading.learning import Wish, learn_rows
 
@@ -60,7 +61,7 @@ def train(
         raise click.UsageError("with --sql, name the model file with --out")
     path = out or Path(data.name).with_suffix(".safetensors")  # type: ignore[union-attr]
     source = open_source(data, sql, database)
-    with progress("reading", source.size) as tell:
+    with late_progress("reading", source.size) as tell:
         rows = learn_rows(source, Wish(target, drop, categorical, missing), tell)
     tell_unlabelled(rows.unlabelled, target)
     model = BudgetForestClassifier(

@@ -48,7 +48,7 @@ def report(
     X: Anything,
     y: Anything,
     *,
-    title: str = TITLE,
+    title: str | None = None,
     baseline: Any = None,
 ) -> Report:
     """Measure a fitted model on rows that training has not seen, and write a page about it.
@@ -61,5 +61,5 @@ def report(
         from budgetforest.report.page import render
     except ImportError:
         raise MissingExtra('reports need altair and vl-convert: pip install "budgetforest[report]"') from None
-    facts = gather(model, X, y, title=title, baseline=baseline)
+    facts = gather(model, X, y, title=title or TITLE, baseline=baseline)
     return Report(facts, render(facts))

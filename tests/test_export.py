@@ -1,0 +1,162 @@
+"""Exports: another language and another runtime give our labels, probabilities and bills."""
+
+import json
+import math
+import sys
+import warnings
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from budgetforest import BudgetForestClassifier, InvalidData, MissingExtra, load, save, to_json, to_onnx
+from budgetforest.table import to_matrix
+from saved import KINDS, budgets, later_rows, source_of, trained
+
+
+@pytest.fixture(autouse=True)
+def no_warnings_of_small_models():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+def run(model, X):
+    """Labels and probabilities of onnxruntime."""
+    session = onnxruntime.InferenceSession(to_onnx(model).SerializeToString())
+    return session.run(None, {"X": X})
+
+
+def matrix(model, X):
+    return np.ascontiguousarray(to_matrix(X, model.forest_.schema))
+
+
+def likeliest(model, X):
+    return model.classes_[model.predict_proba(X).argmax(axis=1)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_onnxruntime_gives_our_labels_and_probabilities(kind):
+    model, X = trained(kind), later_rows()
+    for at in [model, *(model.at_budget(budget) for budget in budgets(model)[::4])]:
+        labels, probabilities = run(at, matrix(at, X))
+        assert np.array_equal(labels, likeliest(at, X))
+        assert np.array_equal(probabilities, at.predict_proba(X))
+        if at.forest_.threshold == math.inf:
+            assert np.array_equal(labels, at.predict(X))
+
+
+def test_values_just_above_and_below_a_threshold_go_our_way():
+    model = trained("paper")
+    nodes = model.forest_.nodes
+    by_number = (nodes.feature >= 0) & (nodes.route != 2) & np.isfinite(nodes.threshold)
+    X = np.repeat(matrix(model, later_rows()[:1]), 3 * by_number.sum(), axis=0)
+    for at, node in enumerate(np.flatnonzero(by_number)):
+        cut = nodes.threshold[node]
+        X[3 * at : 3 * at + 3, nodes.feature[node]] = (
+            np.nextafter(cut, -np.inf),
+            cut,
+            np.nextafter(cut, np.inf),
+        )
+    columns = later_rows().iloc[:0].to_dict("list")
+    rows = later_rows()[:1].loc[np.zeros(len(X), int)].reset_index(drop=True)
+    for j, (name, kinds) in enumerate(zip(columns, model.forest_.schema.categories, strict=True)):
+        if kinds is None:
+            rows[name] = X[:, j]
+    labels, probabilities = run(model, X)
+    assert np.array_equal(labels, likeliest(model, rows))
+    assert np.array_equal(probabilities, model.predict_proba(rows))
+
+
+def test_ten_classes_and_many_trees_sum_in_our_order():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    y = (X[:, 0] * 3 + rng.normal(size=400)).round().astype(int).clip(-4, 5)
+    model = BudgetForestClassifier(
+        method="paper", alpha=4.0, voting="soft", max_trees=40, random_state=0, impurity="pairs"
+    ).fit(X, y)
+    labels, probabilities = run(model, X)
+    assert np.array_equal(labels, likeliest(model, X))
+    assert np.allclose(probabilities, model.predict_proba(X), rtol=1e-15, atol=0)  # the last digit at most
+
+
+def test_the_graph_names_its_features_and_categories():
+    props = {entry.key: entry.value for entry in to_onnx(trained("auto")).metadata_props}
+    features = json.loads(props["features"])
+    assert [feature["name"] for feature in features] == trained("auto").feature_names_in_.tolist()
+    assert features[4]["categories"] == ["blue", "green", "rare", "red"]
+
+
+def test_a_missing_onnx_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingExtra, match=r"budgetforest\[onnx\]"):
+        to_onnx(trained("paper"))
+
+
+def test_what_json_cannot_hold_is_refused():
+    X, days = np.arange(20.0)[:, None], np.repeat(np.array(["2020-01-01", "2020-01-02"], "M8[D]"), 10)
+    model = BudgetForestClassifier(method="paper", alpha=0, max_trees=1).fit(X, days)
+    for export in (to_json, to_onnx):
+        with pytest.raises(InvalidData, match="turn the others into text"):
+            export(model)
+
+
+# A reader of the JSON that shares nothing with the package, as docs/modelfile.md describes it -----------
+
+
+def leaf_of(tree, row, features):
+    node = 0
+    while (feature := tree["feature"][node]) is not None:
+        name, categories = features[feature]["name"], features[feature]["categories"]
+        value = row[name]
+        if isinstance(value, float) and math.isnan(value):
+            value = None
+        if categories is not None:
+            code = categories.index(value) if value in categories else len(categories)
+            node = tree["branches"][node][code]
+        elif value is None:
+            node = tree["missing"][node]
+        elif tree["threshold"][node] is None or value <= tree["threshold"][node]:
+            node = tree["left"][node]
+        else:
+            node = tree["right"][node]
+    return node
+
+
+def votes_of(counts, voting):
+    if voting == "counts":
+        return counts
+    if voting == "soft":
+        return [count / sum(counts) for count in counts]
+    return [int(c == counts.index(max(counts))) for c in range(len(counts))]
+
+
+def shares(forest, row):
+    total = [0.0] * len(forest["classes"])
+    for tree in forest["trees"]:
+        counts = tree["counts"][leaf_of(tree, row, forest["features"])]
+        total = [a + b for a, b in zip(total, votes_of(counts, forest["voting"]), strict=True)]
+    total = total if forest["trees"] else forest["prior"]
+    return [vote / sum(total) for vote in total]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_reader_of_the_json_gives_our_probabilities(kind, tmp_path):
+    X = later_rows()
+    save(trained(kind), tmp_path / "model")
+    model = load(tmp_path / "model")
+    forest = json.loads(to_json(model))
+    told = [shares(forest, row) for row in X.to_dict("records")]
+    assert np.allclose(told, model.predict_proba(X), rtol=1e-14, atol=0)
+
+
+def test_the_json_has_prices_groups_and_the_exit():
+    model = trained("auto").at_budget(12)
+    forest = json.loads(to_json(model))
+    blood, ecg = forest["features"][1:3]
+    assert blood == {"name": "blood", "categories": None, "cost": 5.2, "discount": 3.1, "group": "draw"}
+    assert ecg["group"] == "draw"
+    assert forest["exit"] == (None if model.forest_.threshold == math.inf else model.forest_.threshold)
+    assert forest["answer"] == "label"
+    assert sum(len(tree["feature"]) for tree in forest["trees"]) == len(model.forest_.nodes.feature)
+    assert model.predict_one(source_of(later_rows().iloc[40])).classes == tuple(forest["classes"])
