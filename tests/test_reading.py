@@ -72,6 +72,10 @@ def test_the_same_table_however_it_is_written(write, content):
     assert rows_of(write(content[1])) == EXPECTED
 
 
+def test_an_empty_line_before_a_last_quote_is_empty(write):
+    assert rows_of(write('a,y\n\n1,"0"\n2,"1"')) == ([[1.0], [2.0]], [0, 1])
+
+
 def test_quoted_cells_hold_delimiters_line_ends_and_quotes(write):
     rows, _ = rows_of(write('a,y\n"x, ""y""\nz",1\n"",0\n" x",0\n'))
     assert rows == [['x, "y"\nz'], [None], [" x"]]
@@ -150,7 +154,7 @@ def test_a_column_of_mostly_numbers_says_why_it_is_nominal(write):
         ('a,y\n"1,2\n3,4\n', "line 2 opens a quote that is never closed"),
         ('a,y\n1,2\n"1"x,2\n', "line 3 has text between a closing quote"),
         ('a,"y\n1,2\n', "a quote in the header"),
-        (b"a,y\nJos\xe9,1\nx,2\n", "'José' if it were Latin-1.*iconv"),
+        (b"a,y\nx,2\nJos\xe9,1\n", "line 3: .*'José' if it were Latin-1.*iconv"),
         (b"Jos\xe9,y\n1,1\n", "header .* is not UTF-8"),
         ("a,y\n1,0\n".encode("utf-16"), "not a text in UTF-8"),
         ("a,y\r1,2\r3,4\r", "carriage return alone"),

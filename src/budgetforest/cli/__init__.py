@@ -39,7 +39,7 @@ class Commands(click.Group):
             except (BudgetForestError, OSError) as error:
                 raise click.ClickException(str(error)) from error
             except KeyboardInterrupt:
-                click.echo("stopped; nothing was written", err=True)
+                click.echo("stopped", err=True)
                 raise click.exceptions.Exit(INTERRUPTED) from None
 
 

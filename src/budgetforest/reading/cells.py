@@ -72,7 +72,7 @@ def split_rows(text: Bytes, final: bool, delimiter: int, width: int, lines: int,
             lines += inside
             if after > size or (after == size and not final):
                 return Split(rows, consumed, line, UNCLOSED if final else FINE, 0)
-            filled |= stop > start or text[start - 1] == QUOTE
+            filled |= stop > start or (start > 0 and text[start - 1] == QUOTE)
             if column < width:
                 cells.start[rows * width + column] = start
                 cells.stop[rows * width + column] = stop

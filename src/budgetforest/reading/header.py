@@ -15,6 +15,18 @@ LONGEST = 1 << 26
 """No row has more bytes; a quote that is never closed is found before memory runs out."""
 
 
+class NotText(InvalidData):
+    """Bytes that are no UTF-8."""
+
+    def __init__(self, raw: bytes, what: str) -> None:
+        shown = raw.decode("latin-1").strip()[:40]
+        super().__init__(
+            f"{what} is not UTF-8 ({shown!r} if it were Latin-1); convert the file: "
+            "iconv -f latin1 -t utf-8 old.csv > new.csv"
+        )
+        self.raw = raw
+
+
 class Header(NamedTuple):
     """What the first line says."""
 
@@ -63,11 +75,7 @@ def decoded(raw: bytes, what: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        shown = raw.decode("latin-1").strip()[:40]
-        raise InvalidData(
-            f"{what} is not UTF-8 ({shown!r} if it were Latin-1); convert the file: "
-            "iconv -f latin1 -t utf-8 old.csv > new.csv"
-        ) from None
+        raise NotText(raw, what) from None
 
 
 def unique(names: Sequence[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from budgetforest.arrays import MAX_CODES, Floats
 from budgetforest.errors import InvalidData, UnusualData
 from budgetforest.reading.coding import LearningCoder, labels_of, text_of
-from budgetforest.reading.header import place_of
+from budgetforest.reading.header import NotText, place_of
 from budgetforest.reading.source import Block, Source
 from budgetforest.table import MISSING, Schema, Table
 
@@ -129,7 +129,12 @@ def _features(
 
 def coded(block: Block, column: int, coder: dict[Any, float]) -> Floats:
     """One column as category numbers."""
-    return np.array([coder[raw] for raw in block.raw(column)])
+    cells = block.raw(column)
+    try:
+        return np.array([coder[cell] for cell in cells])
+    except NotText as error:
+        row = next(row for row, cell in enumerate(cells) if cell == error.raw)
+        raise InvalidData(f"{block.where(row)}: {error}") from None
 
 
 def _check_categories(source: Source, coders: dict[int, LearningCoder], target: int) -> None:
