@@ -11,11 +11,20 @@ import warnings
 import numpy as np
 import pytest
 
-from budgetforest import InvalidParameter, NotAModelFile, container, load, modelfile, save
+from budgetforest import (
+    InvalidData,
+    InvalidParameter,
+    NotAModelFile,
+    container,
+    load,
+    modelfile,
+    save,
+    to_json,
+)
 from saved import KINDS, budgets, forged, later_rows, trained
 
 TRIED = int(os.environ.get("FUZZ", "1000"))
-ROWS = later_rows()[:12]
+ROWS = later_rows()[:12].to_numpy(object)
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +61,8 @@ def answers(model):
             model.acquired_features(ROWS, answer="proba").tolist(),
             smaller,
             model.path_,
+            model.certificates_,
+            to_json(model),
         )
     )
 
@@ -248,7 +259,8 @@ def test_forged_files_are_refused_or_harmless(kind, tmp_path):
         model = loaded(forged(*forgery), tmp_path / "forged")
         refused += model is None
         if model is not None:
-            answers(model)
+            with contextlib.suppress(InvalidData):  # a feature may have become another one
+                answers(model)
     assert refused > 0.5 * tried
 
 
