@@ -13,7 +13,7 @@ from budgetforest import BudgetForestClassifier, InvalidData, MissingExtra
 from budgetforest.charge import charge
 from budgetforest.forest import Answer
 from budgetforest.peers import from_sklearn
-from budgetforest.report import facts, flow
+from budgetforest.report import facts, flow, rows
 from budgetforest.report.facts import gather
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -110,7 +110,7 @@ def test_a_story_is_the_live_decision(wine, told):
 
 def test_of_many_rows_a_random_part_is_measured(wine, monkeypatch):
     model, X, y = wine
-    monkeypatch.setattr(facts, "MOST_ROWS", 30)
+    monkeypatch.setattr(rows, "MOST_ROWS", 30)
     monkeypatch.setattr(facts, "MOST_POINTS", 3)
     monkeypatch.setattr(facts, "MOST_CLASSES", 2)
     told = gather(model, X, y, title="")
@@ -133,7 +133,7 @@ def test_a_baseline_is_charged_for_what_it_asks(wine):
 
 
 def test_categories_and_missing_values_are_told_as_the_caller_has_them(monkeypatch):
-    monkeypatch.setattr(facts, "MOST_ROWS", 150)
+    monkeypatch.setattr(rows, "MOST_ROWS", 150)
     rng = np.random.default_rng(0)
     colour = rng.choice(["red", "green", "blue"], 200)
     size = np.where(rng.random(200) < 0.2, np.nan, rng.random(200))

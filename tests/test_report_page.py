@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
+from sklearn.tree import DecisionTreeClassifier
 
 from budgetforest import BudgetForestClassifier
 
@@ -33,7 +34,8 @@ HOSTILE = "</script><img src=x onerror=window.hacked=1>"
 def report():
     X, y = load_wine(return_X_y=True)
     model = BudgetForestClassifier(6, max_trees=8, random_state=0).fit(X[::2], y[::2])
-    return model.report(X[1::2], y[1::2], title="Wine & <prices>")
+    tree = DecisionTreeClassifier(random_state=0).fit(X[::2], y[::2])
+    return model.report(X[1::2], y[1::2], title="Wine & <prices>", baseline=tree)
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +93,8 @@ def test_opens_offline_with_every_chart_drawn(visit, report):
     charts = page.locator(".chart").count()
     assert page.locator(".chart svg").count() == charts == 6
     assert page.locator("#curve svg .mark-line path").count() >= 1
+    assert texts(page, "peer-name") == ["DecisionTreeClassifier"]
+    assert page.locator("#curve svg .mark-symbol path").count() == len(report.facts.points) + 3
     assert len(report.page) < 3_000_000
 
 

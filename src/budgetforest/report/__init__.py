@@ -53,7 +53,7 @@ def report(
 ) -> Report:
     """Measure a fitted model on rows that training has not seen, and write a page about it.
 
-    Beyond ``facts.MOST_ROWS`` rows a random part is measured, and the page says so. ``baseline`` is any
+    Beyond ``rows.MOST_ROWS`` rows a random part is measured, and the page says so. ``baseline`` is any
     fitted classifier, drawn into the curve: trees and forests of scikit-learn are charged for what a row
     meets until its label is certain, other classifiers for every feature.
     """

@@ -70,7 +70,7 @@ def _curve(at: Any, chosen: int, peer: bool) -> Any:
         alt.Tooltip("budget:N", title="budget"),
         alt.Tooltip("cost:Q", title="mean cost", format=".4~g"),
         alt.Tooltip("error:Q", title="error", format=".1%"),
-        alt.Tooltip("trees:Q", title="trees"),
+        alt.Tooltip("what:N", title="forest"),
     ]
     points = alt.Chart(alt.NamedData("points"))
     band = points.mark_area(color=ACCENT, opacity=0.14).encode(cost, alt.Y("low:Q"), alt.Y2("high"))
@@ -182,12 +182,12 @@ def _flow(at: Any) -> Any:
         alt.Y2("bottom"),
         fill=alt.Fill(
             "kind:N",
-            scale=alt.Scale(domain=["asked", "rare", "decided"], range=[ACCENT, ACCENT, LINE]),
+            scale=alt.Scale(domain=["asked", "rare", "decided"], range=[ACCENT, ACCENT, SOFT]),
             legend=None,
         ),
         fillOpacity=alt.FillOpacity(
             "kind:O",
-            scale=alt.Scale(domain=["asked", "rare", "decided"], range=[0.26, 0.12, 0.8]),
+            scale=alt.Scale(domain=["asked", "rare", "decided"], range=[0.26, 0.12, 0.16]),
             legend=None,
         ),
         tooltip=[

@@ -16,18 +16,16 @@ from budgetforest.arrays import Anything, Flags, Floats, Ids
 from budgetforest.charge import charge, scores
 from budgetforest.course import Course, course_of
 from budgetforest.curve import interval
-from budgetforest.errors import InvalidData, UnusualData, near
+from budgetforest.errors import UnusualData
 from budgetforest.forest import Answer, Forest, first_trees
 from budgetforest.peers import from_sklearn
 from budgetforest.progress import late_progress
 from budgetforest.report.exits import Bar, Calibrated, calibration, histograms
 from budgetforest.report.flow import Block, flow_of
 from budgetforest.report.money import Spending, by_feature, by_group
+from budgetforest.report.rows import Rows, rows_of
 from budgetforest.report.stories import Story, representative, stories_of
-from budgetforest.table import Table, as_frame, to_matrix
 
-MOST_ROWS = 2500
-"""Rows that are measured; of more, a random part."""
 MOST_POINTS = 40
 """Forests of the path that the slider visits."""
 MOST_CLASSES = 12
@@ -116,18 +114,6 @@ class Facts:
     parameters: dict[str, str]
 
 
-class Rows(NamedTuple):
-    """The rows that are measured."""
-
-    given: Anything
-    """As the caller has them."""
-    number: Ids
-    """(n) their places among all rows of the caller."""
-    X: Floats
-    truth: Ids
-    """(n) their class numbers."""
-
-
 class Measured(NamedTuple):
     """A forest and what it did to every row."""
 
@@ -141,7 +127,7 @@ class Measured(NamedTuple):
 
 def gather(model: Any, X: Anything, y: Anything, *, title: str, baseline: Any = None) -> Facts:
     """Measure a fitted model on labelled rows."""
-    rows = _rows(model, X, y)
+    rows = rows_of(model, X, y)
     answer: Answer = model.acquire().answer
     own, path = _measure(model, rows, answer)
     place = int(np.searchsorted([m.course.spent[:, -1].mean() for m in path], own.course.spent[:, -1].mean()))
@@ -179,35 +165,6 @@ def gather(model: Any, X: Anything, y: Anything, *, title: str, baseline: Any = 
         prices=_prices(courses, costs, names),
         parameters={name: _short(value) for name, value in _parameters(model).items()},
     )
-
-
-def _rows(model: Any, X: Anything, y: Anything) -> Rows:
-    """The rows to measure, all of them or a random part, as numbers."""
-    y = np.asarray(y)
-    frame = as_frame(X)
-    if frame is None and not isinstance(X, Table):
-        X = np.asarray(X)
-    if y.ndim != 1 or not len(y) or len(y) != len(X):
-        raise InvalidData(
-            f"X has {len(X)} rows and y the shape {y.shape}; give a label for each row, and some"
-        )
-    number = np.arange(len(y), dtype=np.int32)
-    if len(y) > MOST_ROWS:
-        number = np.sort(np.random.default_rng(0).choice(number, MOST_ROWS, replace=False))
-        X = X[number] if frame is None else frame[number, :].to_native()
-    model.predict(X[:1] if frame is None else as_frame(X)[:1, :].to_native())  # type: ignore[index]
-    matrix = np.asarray(to_matrix(X, model.forest_.schema), np.float64)
-    return Rows(X, number, matrix, _codes(y[number], model.classes_.tolist()))
-
-
-def _codes(y: Any, classes: Sequence[Any]) -> Ids:
-    """Labels as class numbers."""
-    place = {label: c for c, label in enumerate(classes)}
-    for label in y.tolist():
-        if label not in place:
-            known = near(str(label), map(str, classes))
-            raise InvalidData(f"y has the label {label!r}, which the model does not know; {known}")
-    return np.array([place[label] for label in y.tolist()], np.int32)
 
 
 def _measure(model: Any, rows: Rows, answer: Answer) -> tuple[Measured, list[Measured]]:

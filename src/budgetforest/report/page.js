@@ -40,7 +40,8 @@
     return element;
   };
   const named = (name, aside) => {
-    const cell = make("td", name);
+    const parts = name.split(/(?<=[_./-])/); // long names may break after these
+    const cell = within("td", parts.flatMap((part) => [part, make("wbr")]));
     if (aside) cell.append(" ", make("small", `· ${aside}`));
     return cell;
   };
@@ -143,7 +144,7 @@
     let before = 0;
     const start = within("tr", [make("td", "before asking"), number(""), number(""), number("0"), beliefCell(...told.start)], "start");
     const steps = told.steps.map(([feature, spent, leader, belief]) => {
-      const cells = [make("td", story.names[feature]), number(story.values[feature]), number(cost(spent - before)), number(cost(spent))];
+      const cells = [named(story.names[feature]), number(story.values[feature]), number(cost(spent - before)), number(cost(spent))];
       before = spent;
       return within("tr", [...cells, beliefCell(leader, belief)]);
     });
@@ -181,7 +182,7 @@
 
   function showData() {
     const part = facts.rows < facts.rows_given ? `${many(facts.rows, "row")}, drawn at random from ${whole.format(facts.rows_given)}` : many(facts.rows, "row");
-    put("about", `${part} · ${many(facts.n_features, "feature")} · ${many(facts.classes.length, "class", "classes")} · ${facts.written}`);
+    put("about", `${part} · ${many(facts.n_features, "feature")} · ${many(facts.classes.length, "class", "classes")}`);
     put("data-text", `Every figure was measured on ${part}, with ${many(facts.n_features, "feature")} that cost ${cost(facts.total_cost)} together. The most common class alone is wrong for ${percent(facts.common_error)} of them. "Every tree asked" is the same forest, paying for every feature that any of its trees meets.`);
     const pairs = (id, lines) => fill(id, lines.map(([name, value, aside]) => within("tr", [named(name, aside), make("td", value)])));
     pairs("classes", facts.classes.map((name, c) => [name, many(facts.class_rows[c], "row")]));
