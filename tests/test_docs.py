@@ -22,7 +22,7 @@ def test_code_on_the_page_runs(page, capsys, monkeypatch, tmp_path):
     scope = {}
     for block in blocks:
         exec(block, scope)
-    if page != "README.md":
+    if page in ("docs/live.md", "docs/modelfile.md"):
         printed = capsys.readouterr().out
         assert "True" in printed
     if page.endswith("live.md"):
