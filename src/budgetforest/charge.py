@@ -9,16 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Floats, Ids, Matrix
-from budgetforest.forest import NEVER, Answer, Context, Forest, Votes, join
+from budgetforest.arrays import Flags, Floats, Ids, Matrix
+from budgetforest.forest import BELIEF, NEVER, Answer, Context, Forest, Votes, join
 from budgetforest.jit import kernel
 from budgetforest.ledger import Ledger, Prices, charge_leaves, charge_rows, open_ledger
 from budgetforest.settle import BLOCK, Exits, exits_for, queues, settle_rows, walked_of
 from budgetforest.tree import Tree
-from budgetforest.walks import TILE, leaves_in_step, leaves_of, met_before, paces
+from budgetforest.walks import TILE, child_of, leaves_in_step, leaves_of, met_before, paces
 
 
 def scores(forest: Forest, X: Matrix, pool: Executor | None = None) -> Floats:
@@ -121,6 +122,37 @@ def _for_blocks(block: Callable[[slice, Matrix], None], X: Matrix, pool: Executo
     list(pool.map(at, starts) if pool else map(at, starts))
 
 
+class Answers(NamedTuple):
+    """All that rows get and pay."""
+
+    label: Ids
+    """(n) the class."""
+    share: Floats
+    """(n, k) how likely each class is, by what was paid for: shares of all votes, or for a label alone the
+    mean belief of the trees where they stand."""
+    ledger: Ledger
+
+
+def answers(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = None) -> Answers:
+    """What rows get and pay, at once; labels and charges are those of ``labels`` and ``charge``."""
+    if answer == Answer.PROBA or forest.n_trees == 0:
+        total = scores(forest, X, pool)
+        share = total / total.sum(axis=1, keepdims=True)
+        return Answers(labels(forest, X, pool), share, charge(forest, X, answer, pool))
+    ledger = open_ledger(len(X), forest.costs)
+    exits = exits_for(len(X), [forest.threshold], forest.n_trees)
+    _settle(forest, X, ledger, exits, pool)
+    share = np.zeros((len(X), len(forest.prior)))
+
+    def block(rows: slice, part: Matrix) -> None:
+        add_beliefs(
+            forest.nodes, forest.roots, forest.open, forest.belief, part, ledger.acquired[rows], share[rows]
+        )
+
+    _for_blocks(block, X, pool)
+    return Answers(exits.labels[:, 0], share / (BELIEF * forest.n_trees), ledger)
+
+
 class Meter:
     """Adds trees to a forest one by one and tells its mean cost and error on validation rows.
 
@@ -185,3 +217,17 @@ def add_votes(votes: Votes, leaves: Ids, scores: Floats) -> None:
         for i in range(leaves.shape[1]):
             for c in range(scores.shape[1]):
                 scores[i, c] += votes[leaves[t, i], c]
+
+
+@kernel
+def add_beliefs(
+    nodes: Tree, roots: Ids, has_more: Flags, belief: Ids, X: Matrix, acquired: Flags, total: Floats
+) -> None:
+    """Add what every tree believes at the node where it stands, knowing only what was acquired."""
+    for t in range(len(roots) - 1):
+        for i in range(len(X)):
+            node = roots[t]
+            while has_more[node] and acquired[i, nodes.feature[node]]:
+                node = child_of(nodes, node, X[i, nodes.feature[node]])
+            for c in range(total.shape[1]):
+                total[i, c] += belief[node, c]

@@ -15,6 +15,7 @@ import numpy as np
 
 from budgetforest.arrays import Anything, Flags, Floats, Ids
 from budgetforest.errors import InvalidData, InvalidParameter, MissingExtra
+from budgetforest.progress import late_progress
 
 RESAMPLES = 500
 """Bootstrap repetitions behind an interval."""
@@ -145,7 +146,11 @@ def cost_error_curve(model: Anything, X: Anything, y: Anything, *, name: str = "
 def curve_of(name: str, choices: Iterable[Choice]) -> Curve:
     """The curve of any method: choices are taken by validation rows and judged on test rows."""
     taken = envelope(list(choices))
-    measured = [choice.measure() for choice in taken]
+    measured = []
+    with late_progress("measuring the curve", len(taken)) as tell:
+        for choice in taken:
+            measured.append(choice.measure())
+            tell(len(measured))
     return Curve(
         name,
         tuple(choice.what for choice in taken),

@@ -30,8 +30,8 @@ class Measured(NamedTuple):
     error: float
 
 
-def run(console: Console, folds: int = 5) -> None:
-    """Train, compare, decide one row; everything is measured while you watch."""
+def run(console: Console, folds: int = 5) -> list[dict[str, float]]:
+    """Train, compare, decide one row; everything is measured while you watch. Returns the comparison."""
     data = load_digits()
     X, y = data.data, data.target
     console.print(
@@ -51,18 +51,25 @@ def run(console: Console, folds: int = 5) -> None:
             at = model.at_budget(paid)
             mine = Measured(at.acquisition_cost(X[test]).mean(), 1 - at.score(X[test], y[test]))
             measured[trees].append((mine, Measured(paid, 1 - forest.score(X[test], y[test]))))
-    console.print(_table(measured))
+    compared = [_compared(trees, pairs) for trees, pairs in measured.items()]
+    console.print(_table(compared))
     _decide_one_row(console, model.at_budget(STORY_BUDGET), X[test], y[test], data)
+    return compared
 
 
-def _table(measured: dict[int, list[tuple[Measured, Measured]]]) -> Table:
+def _compared(trees: int, pairs: list[tuple[Measured, Measured]]) -> dict[str, float]:
+    """Means over the folds."""
+    (cost, error), (budget, plain_error) = np.mean(pairs, axis=0).tolist()
+    return {"trees": trees, "budget": budget, "plain_error": plain_error, "cost": cost, "error": error}
+
+
+def _table(compared: list[dict[str, float]]) -> Table:
     table = Table(title="test error when both may acquire as many features for an average row")
     for head in ("RandomForest", "features", "error", "", "budgetforest", "features", "error"):
         table.add_column(head, justify="right")
-    for trees, pairs in measured.items():
-        mine, other = np.mean(pairs, axis=0)
-        theirs = [f"{trees} trees", f"{other[0]:.1f}", f"{other[1]:.3f}", ""]
-        table.add_row(*theirs, f"budget {other[0]:.1f}", f"{mine[0]:.1f}", f"{mine[1]:.3f}")
+    for row in compared:
+        theirs = [f"{row['trees']} trees", f"{row['budget']:.1f}", f"{row['plain_error']:.3f}", ""]
+        table.add_row(*theirs, f"budget {row['budget']:.1f}", f"{row['cost']:.1f}", f"{row['error']:.3f}")
     return table
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, validate_da
 from budgetforest.arrays import Anything, Ids, Matrix
 from budgetforest.binning import hash_rows, single_valued
 from budgetforest.errors import InvalidData, UnusualData
-from budgetforest.table import Schema, as_frame, learn_schema, to_matrix
+from budgetforest.table import Schema, Table, as_frame, learn_schema, to_matrix
 from budgetforest.train import MOST_WEIGHT, Rows, hold_out, in_units
 
 
@@ -119,6 +119,10 @@ def _accepted(estimator: Any, X: Anything, *, learn: bool) -> Anything:
     """A table that scikit-learn's own checks accept; they learn names when training, enforce them later."""
     if hasattr(X, "collect"):
         raise InvalidData(f"X is a {type(X).__name__}, which is not computed yet; pass X.collect()")
+    if isinstance(X, Table):
+        estimator.n_features_in_ = X.shape[1]
+        estimator.feature_names_in_ = np.array(X.schema.names, dtype=object)
+        return X
     if as_frame(X) is not None:
         validate_data(estimator, X, reset=learn, skip_check_array=True)
         return X

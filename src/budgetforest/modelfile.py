@@ -120,6 +120,8 @@ def _document(trained: Trained, budget: float) -> dict[str, Any]:
         "version": __version__,
         "classes": storable(context.classes, "the classes"),
         "features": [{"name": name, "categories": kinds} for name, kinds in features],
+        "missing": list(context.schema.missing),
+        "target": context.schema.target,
         "groups": list(context.costs.group_names),
         "voting": context.voting.name.lower(),
         "answer": trained.answer.name.lower(),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from budgetforest.certificate import Certificate
     from budgetforest.ledger import Ledger
+    from budgetforest.report import Report
 
 
 class Prediction(LiveAcquisition):
@@ -149,3 +150,10 @@ class Prediction(LiveAcquisition):
         """One line per node of every tree, as a pandas dataframe."""
         self._check_trained()
         return to_dataframe(self.forest_)
+
+    def report(self, X: Anything, y: Anything, *, title: str | None = None, baseline: Any = None) -> Report:
+        """A page about the model, measured on rows that training has not seen: ``save`` it, or show it."""
+        from budgetforest.report import report
+
+        self._check_trained()
+        return report(self, X, y, title=title, baseline=baseline)

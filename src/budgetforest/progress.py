@@ -1,9 +1,13 @@
-"""A progress bar for training; silent unless asked for."""
+"""Progress bars: for training and rows when asked for, for other long work when a person waits."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+PATIENCE = 2.0
+"""Seconds after which a person wants to see that something is being done."""
 
 
 @contextmanager
@@ -39,3 +43,25 @@ def row_progress(show: bool, rows: int) -> Iterator[Callable[[int], None]]:
     with Progress(console=Console(stderr=True)) as bars:
         task = bars.add_task("rows decided", total=rows)
         yield lambda decided: bars.update(task, completed=decided)
+
+
+@contextmanager
+def late_progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Yields ``tell(done)``; a bar appears on stderr if it is a terminal and the work takes a while."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    bars = Progress(console=console, transient=True, disable=not console.is_terminal)
+    task = bars.add_task(what, total=total)
+    begun = time.monotonic()
+
+    def tell(done: int) -> None:
+        bars.update(task, completed=done)
+        if time.monotonic() - begun >= PATIENCE:
+            bars.start()
+
+    try:
+        yield tell
+    finally:
+        bars.stop()

@@ -61,7 +61,7 @@ def _context(arrays: dict[str, Array], read: Entries) -> Context:
     classes = read.labels("classes")
     alike = len(classes) >= 2 and len({type(label) for label in classes}) == 1
     refuse_unless(alike, "'classes' in its document must be two or more of one type")
-    schema = _schema(read.objects("features"))
+    schema = _schema(read)
     prior = arrays["prior"].copy()
     refuse_unless(len(prior) == len(classes), "'prior' has not one count per class")
     refuse_unless((prior >= 0).all() and (prior < 2**31).all() and prior.any(), "'prior' counts no rows")
@@ -75,12 +75,14 @@ def _context(arrays: dict[str, Array], read: Entries) -> Context:
     )
 
 
-def _schema(features: Sequence[Entries]) -> Schema:
+def _schema(read: Entries) -> Schema:
+    features = read.objects("features")
     names = [feature.text("name") for feature in features]
     refuse_unless(names, "it has no features")
     refuse_unless(len(set(names)) == len(names), "two features have the same name")
     categories = [None if f["categories"] is None else f.labels("categories") for f in features]
-    return Schema(tuple(names), tuple(categories))
+    target = None if read["target"] is None else read.text("target")
+    return Schema(tuple(names), tuple(categories), tuple(read.texts("missing")), target)
 
 
 def _costs(arrays: dict[str, Array], names: Sequence[str], n_features: int) -> Costs:

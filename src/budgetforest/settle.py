@@ -158,15 +158,14 @@ def settle_rows(forest: Walked, X: Matrix, prices: Prices, ledger: Ledger, q: Qu
 def settle_row(
     forest: Walked, X: Matrix, i: int, prices: Prices, ledger: Ledger, q: Queues, exits: Exits
 ) -> None:
-    """One row. A feature that comes moves all trees that wait for it, through all that is known."""
-    k = len(q.low)
+    """One row, to its exit at every threshold."""
     level = 0
-    _start(forest, X, i, ledger, q)
+    start_row(forest, X, i, ledger, q)
     while True:
         label = certain_label(q.low, q.high, forest.slack)
         j = -1
         if label < 0:
-            leader = _leader(q.belief)
+            leader = leader_of(q.belief)
             while level < len(exits.enough) and q.belief[leader] >= exits.enough[level]:
                 exits.spent[i, level] = ledger.spent[i]
                 exits.labels[i, level] = leader
@@ -181,24 +180,32 @@ def settle_row(
                 exits.spent[i, at] = ledger.spent[i]
                 exits.labels[i, at] = label
             return
-        pay(i, j, prices, ledger)
-        t = q.first[j]
-        q.first[j] = -1
-        q.waiting[j] = 0
-        while t >= 0:
-            after = q.following[t]
-            for c in range(k):
-                q.low[c] -= forest.least[q.at[t], c]
-                q.high[c] -= forest.most[q.at[t], c]
-            if forest.believes:
-                for c in range(k):
-                    q.belief[c] -= forest.belief[q.at[t], c]
-            _wait(t, forest, X, i, ledger, q)
-            t = after
+        acquire_next(forest, X, i, j, prices, ledger, q)
 
 
 @inner
-def _leader(belief: Counts) -> int:
+def acquire_next(
+    forest: Walked, X: Matrix, i: int, j: int, prices: Prices, ledger: Ledger, q: Queues
+) -> None:
+    """Row ``i`` pays for feature ``j``, and the trees that waited for it move on."""
+    pay(i, j, prices, ledger)
+    t = q.first[j]
+    q.first[j] = -1
+    q.waiting[j] = 0
+    while t >= 0:
+        after = q.following[t]
+        for c in range(len(q.low)):
+            q.low[c] -= forest.least[q.at[t], c]
+            q.high[c] -= forest.most[q.at[t], c]
+        if forest.believes:
+            for c in range(len(q.low)):
+                q.belief[c] -= forest.belief[q.at[t], c]
+        _wait(t, forest, X, i, ledger, q)
+        t = after
+
+
+@inner
+def leader_of(belief: Counts) -> int:
     """The class of most belief, the lowest among equals."""
     best = 0
     for c in range(len(belief)):
@@ -208,7 +215,7 @@ def _leader(belief: Counts) -> int:
 
 
 @inner
-def _start(forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues) -> None:
+def start_row(forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues) -> None:
     """All trees from their roots through what is known."""
     for j in range(len(q.first)):
         q.first[j] = -1
@@ -257,7 +264,7 @@ def look_rows(
 ) -> None:
     """Fill ``look`` for some rows."""
     for r in range(len(rows)):
-        _start(forest, X, rows[r], ledger, q)
+        start_row(forest, X, rows[r], ledger, q)
         for c in range(len(q.low)):
             look.least[r, c] = q.low[c]
             look.most[r, c] = q.high[c]
@@ -286,7 +293,7 @@ def look_row(
         return -1, _final_label(q.at, forest.least, q.low), True
     if labels_only and label >= 0:
         return -1, label, True
-    leader = _leader(q.belief)
+    leader = leader_of(q.belief)
     if labels_only and q.belief[leader] >= enough:
         return -1, leader, False
     need = -1

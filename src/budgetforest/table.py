@@ -7,6 +7,7 @@ value. What was learnt from the training rows (the ``Schema``) is applied unchan
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,9 @@ from budgetforest.errors import InvalidData, InvalidParameter, near
 if TYPE_CHECKING:  # a decision of a single row needs no dataframes
     import narwhals as nw
 
+MISSING = ("", "NA", "N/A", "#N/A", "n/a", "na", "NaN", "nan", "NULL", "null", "None", "?", "-", ".")
+"""Texts in files that stand for a missing value."""
+
 
 class Schema(NamedTuple):
     """What the columns of a table mean."""
@@ -25,11 +29,40 @@ class Schema(NamedTuple):
     """(m) feature names; ``x0, x1, ...`` for plain arrays."""
     categories: tuple[tuple[Any, ...] | None, ...]
     """(m) the categories of a nominal feature in code order, None for a numeric one."""
+    missing: tuple[str, ...] = MISSING
+    """Texts that stand for a missing value in files; Python's own values need none."""
+    target: str | None = None
+    """The column of the labels, if the training rows were read from a file."""
 
     @property
     def nominal(self) -> Flags:
         """(m) which features are nominal."""
         return np.array([c is not None for c in self.categories], dtype=bool)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows that are numbers already, with the schema that explains them: what files are read into."""
+
+    matrix: Matrix
+    schema: Schema
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return self.matrix.shape
+
+    def under(self, schema: Schema) -> Matrix:
+        """The numbers, if they were made by this schema."""
+        if self.schema != schema:
+            raise InvalidData("these rows were read by the schema of another model; read them by this one's")
+        return self.matrix
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def __getitem__(self, rows: Any) -> Table:
+        return Table(self.matrix[rows], self.schema)
 
 
 def as_frame(X: Anything) -> nw.DataFrame[Any] | None:
@@ -46,6 +79,8 @@ def learn_schema(X: Anything, names: Sequence[str], categorical: Anything = None
     Nominal are categorical and string columns of dataframes and whatever ``categorical`` lists, by
     name, position or boolean mask.
     """
+    if isinstance(X, Table):
+        return X.schema
     listed = _listed(categorical, names)
     frame = as_frame(X)
     categories: list[tuple[Any, ...] | None] = []
@@ -60,6 +95,8 @@ def learn_schema(X: Anything, names: Sequence[str], categorical: Anything = None
 
 def to_matrix(X: Anything, schema: Schema) -> Matrix:
     """Rows as numbers, (n, m), without a copy where the input is numeric and homogeneous already."""
+    if isinstance(X, Table):
+        return X.under(schema)
     frame = as_frame(X)
     if frame is None and not schema.nominal.any():
         return X  # type: ignore[no-any-return]
@@ -79,6 +116,8 @@ def to_matrix(X: Anything, schema: Schema) -> Matrix:
 
 def read_rows(X: Anything, schema: Schema) -> Matrix:
     """A caller's rows as numbers; refused if their columns are not those of the schema."""
+    if isinstance(X, Table):
+        return X.under(schema)
     if hasattr(X, "collect"):
         raise InvalidData(f"X is a {type(X).__name__}, which is not computed yet; pass X.collect()")
     frame = as_frame(X)

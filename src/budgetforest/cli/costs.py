@@ -1,0 +1,63 @@
+"""``budgetforest costs``: price lists."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import click
+
+from budgetforest.cli.output import json_option, text_output, write_json
+from budgetforest.cli.sources import TYPED, data_options, open_source
+
+COLUMNS = ("feature", "cost", "group", "discount_cost")
+
+
+@click.group()
+def costs() -> None:
+    """Price lists."""
+
+
+@costs.command()
+@data_options
+@click.option("--target", metavar="COL", help="Column of the labels, which has no price.")
+@click.option("--drop", multiple=True, metavar="COL", help="A column that is no feature; may be repeated.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File to write, else stdout.")
+@json_option
+def template(
+    data: Path | None,
+    sql: str | None,
+    database: str | None,
+    target: str | None,
+    drop: tuple[str, ...],
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Write a price list to fill in: every feature of DATA at a cost of 1.
+
+    Features that are bought together share a group. With a discount_cost later members of an open
+    group cost that much; without, nothing.
+    """
+    from budgetforest.reading.header import place_of
+
+    names = _columns(data, sql, database)
+    left_out = [target, *drop] if target is not None else list(drop)
+    for name in left_out:
+        place_of(name, names, "which should be left out")
+    features = [name for name in names if name not in left_out]
+    if as_json:
+        write_json([dict(zip(COLUMNS, (name, 1, None, None), strict=True)) for name in features])
+        return
+    with text_output(out) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows((name, 1, "", "") for name in features)
+
+
+def _columns(data: Path | None, sql: str | None, database: str | None) -> tuple[str, ...]:
+    """The columns of DATA; of a delimited file only the first line is read."""
+    if data is not None and sql is None and database is None and data.suffix.lower() not in TYPED:
+        from budgetforest.reading.header import read_header
+
+        return read_header(data).names
+    return open_source(data, sql, database).names

@@ -1,0 +1,22 @@
+"""``budgetforest demo``."""
+
+from __future__ import annotations
+
+import click
+
+from budgetforest.cli.output import json_option, write_json
+
+
+@click.command()
+@click.option("--folds", default=5, show_default=True, type=click.IntRange(2, 20))
+@json_option
+def demo(folds: int, as_json: bool) -> None:
+    """Train within a budget, compare with scikit-learn, decide one row feature by feature."""
+    from rich.console import Console
+
+    from budgetforest.demo import run
+
+    console = Console(stderr=as_json, quiet=as_json)
+    compared = run(console, folds)
+    if as_json:
+        write_json(compared)

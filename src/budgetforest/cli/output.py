@@ -1,0 +1,94 @@
+"""What commands write: tables for people, JSON for programs, files that are whole or absent."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def json_option(command: Command) -> Command:
+    """``--json`` of every command."""
+    return click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")(command)
+
+
+def write_json(document: Any) -> None:
+    """A document on stdout, in one line."""
+    click.echo(json.dumps(plain(document), ensure_ascii=False))
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: numpy's numbers as Python's, what is not finite as null."""
+    if isinstance(value, dict):
+        return {str(name): plain(item) for name, item in value.items()}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+def print_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table on stdout; numbers to the right."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for place, head in enumerate(heads):
+        left = any(row[place] and not _is_number(row[place]) for row in rows)
+        table.add_column(head, justify="left" if left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False, markup=False).print(table)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.rstrip("%"))
+    except ValueError:
+        return False
+    return True
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """A path beside ``path``, to be written and then renamed; after an error nothing is left."""
+    folder = path.absolute().parent
+    handle, name = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.", suffix=path.suffix)
+    os.close(handle)
+    beside = Path(name)
+    try:
+        yield beside
+        beside.chmod(0o666 & ~_umask())
+        beside.replace(path)
+    finally:
+        with suppress(FileNotFoundError):
+            beside.unlink()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@contextmanager
+def text_output(path: Path | None) -> Iterator[IO[str]]:
+    """A text file that appears when it is complete, or stdout."""
+    if path is None:
+        yield sys.stdout
+        return
+    with written_whole(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
+        yield file

@@ -1,0 +1,170 @@
+"""``budgetforest predict``: rows in, answers out, block by block."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from budgetforest.cli.output import json_option, plain, text_output, written_whole
+from budgetforest.cli.sources import data_options, load_model, model_argument, open_source, unseen_option
+
+if TYPE_CHECKING:
+    from budgetforest.arrays import Flags
+    from budgetforest.charge import Answers
+    from budgetforest.forest import Forest
+    from budgetforest.reading.applying import Piece, Reader
+
+Columns = dict[str, Sequence[Any]]
+"""Some rows of the output, by column."""
+
+
+@click.command()
+@model_argument
+@data_options
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="CSV or .parquet file, else stdout."
+)
+@click.option(
+    "--keep", multiple=True, metavar="COL", help="A column of DATA to copy, as an id; may be repeated."
+)
+@click.option("--answer", type=click.Choice(["label", "proba"]), help="What rows pay for, if not as trained.")
+@unseen_option
+@json_option
+def predict(
+    model: Path,
+    budget: float | None,
+    data: Path | None,
+    sql: str | None,
+    database: str | None,
+    out: Path | None,
+    keep: tuple[str, ...],
+    answer: str | None,
+    unseen: bool,
+    as_json: bool,
+) -> None:
+    """Label every row of DATA, with probabilities, cost, and the features it paid for.
+
+    Writes one line for each row, in order: label, cost, acquired (features joined by ;), and a column
+    proba_CLASS for each class: what the trees believe by what was paid for, or with --answer proba
+    the shares of all votes. Files may be larger than memory.
+    """
+    from budgetforest.reading.applying import Reader
+
+    loaded = load_model(model, budget)
+    source = open_source(data, sql, database)
+    reader = Reader(source, loaded.forest_.schema, unseen=unseen)
+    if out is not None and out.suffix.lower() == ".parquet" and not as_json:
+        with written_whole(out) as beside:
+            _write_parquet(_answers(loaded, reader, keep, answer), beside)
+        return
+    with text_output(out) as file:
+        (_write_json if as_json else _write_csv)(_answers(loaded, reader, keep, answer), file)
+
+
+def _answers(model: Any, reader: Reader, keep: Sequence[str], answer: str | None) -> Iterator[Columns]:
+    """The answers for every block of rows."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from budgetforest.charge import answers
+    from budgetforest.progress import late_progress
+    from budgetforest.reading.header import place_of
+
+    kept = {name: place_of(name, reader.source.names, "which should be kept") for name in keep}
+    with (
+        late_progress("predicting", reader.source.size) as tell,
+        ThreadPoolExecutor(1, "reading") as background,
+        ThreadPoolExecutor(thread_name_prefix="predicting") as pool,
+    ):
+        for piece in _read_ahead(reader.pieces(), background):
+            given = answers(model.forest_, piece.table.matrix, model._answer(answer), pool)
+            yield _columns(model.forest_, piece, given, kept)
+            tell(piece.block.upto)
+
+
+def _read_ahead(pieces: Iterator[Piece], background: Any) -> Iterator[Piece]:
+    """The same pieces, each read while the one before it is in use."""
+    coming = background.submit(next, pieces, None)
+    while (piece := coming.result()) is not None:
+        coming = background.submit(next, pieces, None)
+        yield piece
+
+
+def _columns(forest: Forest, piece: Piece, given: Answers, kept: dict[str, int]) -> Columns:
+    from budgetforest.reading.coding import text_of
+
+    columns: Columns = {
+        name: [text_of(raw) for raw in piece.block.raw(place)] for name, place in kept.items()
+    }
+    columns["label"] = [forest.classes[code] for code in given.label.tolist()]
+    columns["cost"] = given.ledger.spent.tolist()
+    columns["acquired"] = _lists(given.ledger.acquired, forest.schema.names)
+    shares = given.share.round(6).T.tolist()
+    return columns | {f"proba_{label}": share for label, share in zip(forest.classes, shares, strict=True)}
+
+
+def _lists(acquired: Flags, names: Sequence[str]) -> list[list[str]]:
+    """The names of the features that each row paid for; rows that paid for the same share a list."""
+    import numpy as np
+
+    lists: dict[bytes, list[str]] = {}
+    found = []
+    for key, flags in zip(map(bytes, np.packbits(acquired, axis=1)), acquired, strict=True):
+        if key not in lists:
+            lists[key] = [names[j] for j in np.flatnonzero(flags).tolist()]
+        found.append(lists[key])
+    return found
+
+
+def _write_csv(answers: Iterator[Columns], file: IO[str]) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    for number, columns in enumerate(answers):
+        if number == 0:
+            writer.writerow(columns)
+        shown = {name: _shown(name, values) for name, values in columns.items()}
+        writer.writerows(zip(*shown.values(), strict=True))
+
+
+def _shown(name: str, values: Sequence[Any]) -> Sequence[Any]:
+    """A column as it is written: costs as short as they are, lists joined."""
+    if name == "acquired":
+        return list(map(";".join, values))
+    if name == "cost":
+        texts = {value: f"{value:.12g}" for value in set(values)}
+        return [texts[value] for value in values]
+    return values
+
+
+def _write_json(answers: Iterator[Columns], file: IO[str]) -> None:
+    """A JSON document per line and row."""
+    for columns in answers:
+        for row in zip(*columns.values(), strict=True):
+            file.write(json.dumps(plain(dict(zip(columns, row, strict=True))), ensure_ascii=False) + "\n")
+
+
+def _write_parquet(answers: Iterator[Columns], path: Path) -> None:
+    import_table, parquet = _arrow()
+    writer = None
+    try:
+        for columns in answers:
+            table = import_table(dict(columns))
+            writer = writer or parquet.ParquetWriter(path, table.schema)
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def _arrow() -> tuple[Callable[..., Any], Any]:
+    from budgetforest.errors import MissingExtra
+
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingExtra('Parquet files need pyarrow: pip install "budgetforest[data]"') from None
+    return pa.table, parquet

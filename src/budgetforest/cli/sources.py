@@ -1,0 +1,104 @@
+"""What commands read: a model, and data from a file or a database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from budgetforest.errors import InvalidData
+
+if TYPE_CHECKING:
+    from budgetforest.reading.learning import Labelled
+    from budgetforest.reading.source import Source
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+TYPED = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
+"""Endings of files that know their types; all others are delimited text."""
+
+
+def model_argument(command: Command) -> Command:
+    """The MODEL of a command, and for which budget it is used."""
+    command = click.option("--budget", type=float, help="A smaller budget than that of the training.")(
+        command
+    )
+    return click.argument("model", type=FILE)(command)
+
+
+def data_options(command: Command) -> Command:
+    """The DATA of a command: a file, or a query with ``--sql`` and ``--from``."""
+    command = click.option(
+        "--from", "database", metavar="DB", help="app.duckdb, sqlite:app.db or postgres://..."
+    )(command)
+    command = click.option("--sql", metavar="QUERY", help='Rows of a query instead of a file: "select ..."')(
+        command
+    )
+    return click.argument("data", type=FILE, required=False)(command)
+
+
+def target_option(command: Command) -> Command:
+    """The column of the labels, and what to do about new categories."""
+    command = unseen_option(command)
+    return click.option("--target", metavar="COL", help="Column of the labels, if not that of the training.")(
+        command
+    )
+
+
+def unseen_option(command: Command) -> Command:
+    """What to do about categories that training did not have."""
+    return click.option(
+        "--unseen-as-missing", "unseen", is_flag=True, help="Take categories new to the model as missing."
+    )(command)
+
+
+def load_model(path: Path, budget: float | None) -> Any:
+    """A model file, at a budget."""
+    from budgetforest import load
+
+    model = load(path)
+    return model if budget is None else model.at_budget(budget)
+
+
+def open_source(data: Path | None, sql: str | None, database: str | None) -> Source:
+    """The rows that a command was given."""
+    if (data is None) == (sql is None):
+        raise click.UsageError("give either a file DATA or a query --sql")
+    if database is not None and sql is None:
+        raise click.UsageError("--from names a database; say with --sql what to read from it")
+    if sql is not None:
+        from budgetforest.reading.typed import open_query
+
+        return open_query(sql, database)
+    assert data is not None
+    if data.suffix.lower() in TYPED:
+        from budgetforest.reading.typed import open_file
+
+        return open_file(data)
+    from budgetforest.reading.delimited import Delimited
+
+    return Delimited(data)
+
+
+def labelled_rows(source: Source, model: Any, target: str | None, *, unseen: bool) -> Labelled:
+    """All rows of a source with their labels, as the model knows them."""
+    from budgetforest.progress import late_progress
+    from budgetforest.reading.applying import Reader
+
+    target = target or model.forest_.schema.target
+    if target is None:
+        raise InvalidData("the model does not say which column has the labels; name it with --target")
+    reader = Reader(source, model.forest_.schema, unseen=unseen)
+    with late_progress("reading", source.size) as tell:
+        rows = reader.labelled(target, model.forest_.classes, tell)
+    tell_unlabelled(rows.unlabelled, target)
+    return rows
+
+
+def tell_unlabelled(rows: int, target: str) -> None:
+    """Say how many rows had no label."""
+    if rows:
+        click.echo(f"note: {rows} rows without a label in {target!r} are left out", err=True)

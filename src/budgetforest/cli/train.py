@@ -1,0 +1,110 @@
+"""``budgetforest train``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from budgetforest.cli.output import json_option, write_json
+from budgetforest.cli.sources import FILE, data_options, open_source, tell_unlabelled
+
+
+@click.command()
+@data_options
+@click.option("--target", required=True, metavar="COL", help="Column of the labels.")
+@click.option("--costs", "prices", type=FILE, help="Price list, as from `costs template`; else 1 each.")
+@click.option("--budget", type=float, help="Allowed mean cost of a row; without it, no limit.")
+@click.option(
+    "--validation", type=FILE, help="Rows that measure cost and error, else 30% of DATA are held out."
+)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="[default: DATA.safetensors]")
+@click.option("--drop", multiple=True, metavar="COL", help="A column that is no feature; may be repeated.")
+@click.option("--categorical", multiple=True, metavar="COL", help="A column whose numbers are categories.")
+@click.option(
+    "--missing", multiple=True, metavar="TEXT", help='A text for "missing", as -999; may be repeated.'
+)
+@click.option("--method", type=click.Choice(["auto", "paper"]), default="auto", show_default=True)
+@click.option("--answer", type=click.Choice(["label", "proba"]), default="label", show_default=True)
+@click.option("--max-trees", type=click.IntRange(1), default=100, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--jobs", type=int, default=-1, show_default=True, help="Threads; -1 is all cores.")
+@json_option
+def train(
+    data: Path | None,
+    sql: str | None,
+    database: str | None,
+    target: str,
+    prices: Path | None,
+    budget: float | None,
+    validation: Path | None,
+    out: Path | None,
+    drop: tuple[str, ...],
+    categorical: tuple[str, ...],
+    missing: tuple[str, ...],
+    method: str,
+    answer: str,
+    max_trees: int,
+    seed: int,
+    jobs: int,
+    as_json: bool,
+) -> None:
+    """Train a forest within a budget and write it to a model file."""
+    from budgetforest import BudgetForestClassifier, save
+    from budgetforest.progress import late_progress
+    from budgetforest.reading.applying import Reader
+    from budgetforest.reading.learning import Wish, learn_rows
+
+    if out is None and data is None:
+        raise click.UsageError("with --sql, name the model file with --out")
+    path = out or Path(data.name).with_suffix(".safetensors")  # type: ignore[union-attr]
+    source = open_source(data, sql, database)
+    with late_progress("reading", source.size) as tell:
+        rows = learn_rows(source, Wish(target, drop, categorical, missing), tell)
+    tell_unlabelled(rows.unlabelled, target)
+    model = BudgetForestClassifier(
+        budget,
+        costs=prices,
+        method=method,
+        answer=answer,
+        max_trees=max_trees,
+        random_state=seed,
+        n_jobs=jobs,
+        verbose=int(sys.stderr.isatty()),
+    )
+    held = None
+    if validation is not None:
+        reader = Reader(open_source(validation, None, None), rows.table.schema)
+        held = reader.labelled(target, sorted(set(rows.labels.tolist())))[:2]
+    model.fit(rows.table, rows.labels, validation=held)
+    save(model, path)
+    summary = _summary(model, len(rows.labels), path)
+    if as_json:
+        write_json(summary)
+    else:
+        for name, value in summary.items():
+            click.echo(f"{name:<17} {_shown(value)}")
+
+
+def _summary(model: Any, rows: int, path: Path) -> dict[str, Any]:
+    """What was trained, in a few lines."""
+    best = model.path_[-1] if model.path_ else None
+    return {
+        "model": str(path),
+        "rows": rows,
+        "features": len(model.forest_.schema.names),
+        "classes": list(model.forest_.classes),
+        "trees": model.n_trees_,
+        "mean cost": best.cost if best else 0.0,
+        "cost of all": model.costs_.total,
+        "validation error": best.error if best else None,
+        "smaller budgets": len(model.path_),
+    }
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value[:8])) + (", ..." if len(value) > 8 else "")
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,125 @@
+"""The course of decisions: which feature every row acquired when, and what was believed after each.
+
+The same rule as ``acquisition`` and ``settle``, for many rows whose values are at hand, with a record kept.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from typing import NamedTuple
+
+import numpy as np
+
+from budgetforest.arrays import LEAF, Flags, Floats, Ids, Matrix
+from budgetforest.charge import charge
+from budgetforest.forest import Answer, Forest
+from budgetforest.jit import inner, kernel
+from budgetforest.ledger import Ledger, Prices, open_ledger
+from budgetforest.settle import (
+    BLOCK,
+    Queues,
+    Walked,
+    acquire_next,
+    leader_of,
+    look_row,
+    queues,
+    start_row,
+    walked_of,
+)
+
+
+class Course(NamedTuple):
+    """How n rows were decided in at most s steps."""
+
+    labels: Ids
+    """(n) the class of each row."""
+    certain: Flags
+    """(n) whether it was certain; not so after probable exit."""
+    settled: Ids
+    """(n) how many trees had nothing more to say."""
+    order: Ids
+    """(n, s) the features in the order they were acquired, -1 after the last."""
+    spent: Floats
+    """(n, s + 1) what was paid at the start and after each of them; the last figure stays."""
+    leader: Ids
+    """(n, s + 1) the class most believed in at the start and after each; the last one stays."""
+    belief: Floats
+    """(n, s + 1) the mean belief of the trees in that class."""
+
+
+def course_of(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = None) -> Course:
+    """Decide rows, keeping a record of every step."""
+    steps = int(charge(forest, X, answer, pool).acquired.sum(axis=1).max(initial=0))
+    course = _room(forest, len(X), steps)
+    if forest.n_trees == 0:
+        return course
+    walked = walked_of(forest)
+    if answer == Answer.PROBA:
+        walked = walked._replace(open=forest.nodes.feature != LEAF)
+    prices = Prices(*forest.costs[:3])
+
+    def block(start: int) -> None:
+        rows = slice(start, start + BLOCK)
+        part = np.require(X[rows], requirements=["C", "W"])
+        room = queues(forest.n_trees, len(prices.cost), len(forest.prior))
+        ledger = open_ledger(len(part), forest.costs)
+        here = Course._make(column[rows] for column in course)
+        record_rows(walked, part, prices, ledger, answer == Answer.LABEL, forest.enough, room, here)
+
+    list((pool.map if pool else map)(block, range(0, len(X), BLOCK)))
+    return course
+
+
+def _room(forest: Forest, n: int, steps: int) -> Course:
+    """The course of rows that acquire nothing and take the most common class."""
+    common = forest.prior.argmax()
+    return Course(
+        labels=np.full(n, common, np.int32),
+        certain=np.ones(n, bool),
+        settled=np.zeros(n, np.int32),
+        order=np.full((n, steps), -1, np.int32),
+        spent=np.zeros((n, steps + 1)),
+        leader=np.full((n, steps + 1), common, np.int32),
+        belief=np.full((n, steps + 1), forest.prior[common] / forest.prior.sum()),
+    )
+
+
+@kernel
+def record_rows(
+    forest: Walked,
+    X: Matrix,
+    prices: Prices,
+    ledger: Ledger,
+    labels_only: bool,
+    enough: int,
+    q: Queues,
+    course: Course,
+) -> None:
+    """Fill ``course`` for all rows."""
+    for i in range(len(X)):
+        start_row(forest, X, i, ledger, q)
+        place = 0
+        while True:
+            record_step(i, place, ledger, q, course)
+            j, label, certain = look_row(forest, i, prices, ledger, labels_only, np.inf, enough, q)
+            if j < 0:
+                break
+            course.order[i, place] = j
+            place += 1
+            acquire_next(forest, X, i, j, prices, ledger, q)
+        course.labels[i], course.certain[i] = label, certain
+        for t in range(len(q.at)):
+            course.settled[i] += not forest.open[q.at[t]]
+
+
+@inner
+def record_step(i: int, place: int, ledger: Ledger, q: Queues, course: Course) -> None:
+    """What row ``i`` has paid and believes now; the figures stand until the next step."""
+    leader = leader_of(q.belief)
+    total = 0
+    for c in range(len(q.belief)):
+        total += q.belief[c]
+    for at in range(place, course.spent.shape[1]):
+        course.spent[i, at] = ledger.spent[i]
+        course.leader[i, at] = leader
+        course.belief[i, at] = q.belief[leader] / total

@@ -1,0 +1,78 @@
+"""One tree as text, and as nested data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from budgetforest.arrays import LEAF
+from budgetforest.forest import Forest, tree_of
+from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree
+
+
+def tree_nodes(forest: Forest, number: int) -> dict[str, Any]:
+    """The root of a tree; every inner node has a feature, a cost and branches, every leaf a label."""
+    tree = tree_of(forest, number)
+    done: dict[int, dict[str, Any]] = {}
+    for node in range(len(tree.feature) - 1, -1, -1):  # children come after their parents
+        done[node] = _leaf(tree, node, forest)
+        if tree.feature[node] != LEAF:
+            done[node] |= {
+                "feature": forest.schema.names[tree.feature[node]],
+                "cost": float(forest.costs.cost[tree.feature[node]]),
+                "branches": [{"when": when, **done[child]} for when, child in _branches(tree, node, forest)],
+            }
+    return done[0]
+
+
+def tree_lines(forest: Forest, number: int) -> list[str]:
+    """A tree as an indented text."""
+    return list(_lines(tree_nodes(forest, number)))
+
+
+def _lines(root: dict[str, Any]) -> Iterator[str]:
+    """Depth first, without recursion: trees may be deeper than Python's stack."""
+    stack = [(root, "", "")]
+    while stack:
+        node, first, rest = stack.pop()
+        yield first + (f"{node['when']}: " if "when" in node else "") + _said(node)
+        branches = node.get("branches", [])
+        for place, branch in reversed(list(enumerate(branches))):
+            last = place == len(branches) - 1
+            stack.append((branch, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  ")))
+
+
+def _said(node: dict[str, Any]) -> str:
+    if "feature" in node:
+        return f"{node['feature']}? (cost {node['cost']:g}, {node['rows']:g} rows)"
+    return f"{node['label']} ({node['share']:.0%} of {node['rows']:g} rows)"
+
+
+def _leaf(tree: Tree, node: int, forest: Forest) -> dict[str, Any]:
+    counts = tree.counts[node]
+    rows = int(counts.sum())
+    best = int(counts.argmax())
+    return {
+        "rows": rows * forest.unit,
+        "label": forest.classes[best],
+        "share": float(counts[best] / max(rows, 1)),
+    }
+
+
+def _branches(tree: Tree, node: int, forest: Forest) -> list[tuple[str, int]]:
+    """What leads to each child of an inner node."""
+    left, right = int(tree.left[node]), int(tree.right[node])
+    if tree.route[node] != BY_CATEGORY:
+        threshold = tree.threshold[node]
+        if np.isinf(threshold):
+            return [("known", left), ("missing", right)]
+        goes_left = tree.route[node] == MISSING_LEFT
+        return [
+            (f"<= {threshold:.6g}" + (" or missing" if goes_left else ""), left),
+            (f"> {threshold:.6g}" + ("" if goes_left else " or missing"), right),
+        ]
+    names = [*map(str, forest.schema.categories[tree.feature[node]] or ()), "missing"]
+    children = tree.branches[left : left + right + 1]
+    return [(name, int(child)) for name, child in zip(names, children, strict=True) if child >= 0]

@@ -1,0 +1,94 @@
+"""Later rows, read by the schema of a model: a cell that does not fit is named with its column and line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from budgetforest.arrays import Floats
+from budgetforest.errors import InvalidData, InvalidValue
+from budgetforest.reading.coding import UNSEEN, Coder, text_of
+from budgetforest.reading.header import place_of
+from budgetforest.reading.learning import Labelled, Tell, coded
+from budgetforest.reading.source import Block, Source
+from budgetforest.table import Schema, Table
+
+
+class Piece(NamedTuple):
+    """Some rows of a source."""
+
+    table: Table
+    block: Block
+
+
+class Reader:
+    """Reads the features of a model from a source, wherever its columns stand; others are passed over.
+
+    ``unseen`` takes categories that training did not have as missing instead of refusing them.
+    """
+
+    def __init__(self, source: Source, schema: Schema, *, unseen: bool = False) -> None:
+        self.source = source
+        self.schema = schema
+        self.unseen = unseen
+        self.columns = [place_of(name, source.names, "which the model needs") for name in schema.names]
+        self._numeric = [c for c, names in enumerate(schema.categories) if names is None]
+        self._coders = {
+            c: Coder(names, schema.missing) for c, names in enumerate(schema.categories) if names is not None
+        }
+
+    def pieces(self) -> Iterator[Piece]:
+        """All rows, block by block."""
+        for block in self.source.blocks():
+            yield Piece(Table(self._matrix(block), self.schema), block)
+
+    def labelled(self, target: str, classes: Sequence[Any], tell: Tell = lambda upto: None) -> Labelled:
+        """All rows that have a label, with it."""
+        column = place_of(target, self.source.names, "which should be the target")
+        coder = Coder(classes, self.schema.missing)
+        tables: list[Any] = []
+        codes: list[Floats] = []
+        rows = 0
+        for piece in self.pieces():
+            label = coded(piece.block, column, coder)
+            self._refuse(piece.block, label == UNSEEN, column, coder)
+            kept = ~np.isnan(label)
+            tables.append(piece.table.matrix[kept])
+            codes.append(label[kept])
+            rows += len(label)
+            tell(piece.block.upto)
+        if not sum(map(len, codes)):
+            raise InvalidData(f"no row of {self.source.name} has a label in column {target!r}")
+        labels = np.array(classes)[np.concatenate(codes).astype(np.int64)]
+        return Labelled(Table(np.concatenate(tables), self.schema), labels, rows - len(labels))
+
+    def _matrix(self, block: Block) -> Floats:
+        numbers = block.numbers([self.columns[c] for c in self._numeric], self.schema.missing)
+        for place in np.flatnonzero(numbers.other.any(axis=0)):
+            self._refuse(block, numbers.other[:, place], self.columns[self._numeric[place]], None)
+        if not self._coders:
+            return numbers.values
+        matrix = np.empty((len(block), len(self.columns)))
+        matrix[:, self._numeric] = numbers.values
+        for c, coder in self._coders.items():
+            codes = coded(block, self.columns[c], coder)
+            if not self.unseen:
+                self._refuse(block, codes == UNSEEN, self.columns[c], coder)
+            matrix[:, c] = np.where(codes == UNSEEN, np.nan, codes)
+        return matrix
+
+    def _refuse(self, block: Block, wrong: Any, column: int, coder: Coder | None) -> None:
+        """Name the first cell that is wrong, if there is one."""
+        if not wrong.any():
+            return
+        row = int(wrong.argmax())
+        name, value = self.source.names[column], text_of(block.raw(column)[row])
+        rule = "is not a finite number" if coder is None else "was not there in training"
+        hint = f"it is a number in this model; missing is one of {list(self.schema.missing)}"
+        if coder is not None:
+            hint = coder.hint(value)
+        raise InvalidValue(
+            f"{self.source.name}, {block.where(row)}: {name!r} is {value!r}, which {rule}; {hint}"
+        )

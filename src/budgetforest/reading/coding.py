@@ -1,0 +1,81 @@
+"""Texts of a nominal column, or labels, as numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from budgetforest.errors import near
+from budgetforest.reading.header import decoded
+
+WHOLE = re.compile(r"[+-]?\d{1,18}(\.0*)?")
+UNSEEN = -1.0
+"""The code of a text that training did not have."""
+
+
+def text_of(raw: Any) -> str:
+    """A cell as text; two quotes in a file stand for one."""
+    if isinstance(raw, bytes):
+        return decoded(raw, "a cell").replace('""', '"')
+    return "" if raw is None or raw != raw else str(raw)
+
+
+class Coder(dict[Any, float]):
+    """From cells to category numbers, NaN for missing ones; every distinct cell is looked at once."""
+
+    def __init__(self, categories: Sequence[Any], missing: Sequence[str]) -> None:
+        self.categories = categories
+        self.missing = frozenset(missing)
+        self.code = {str(category): float(place) for place, category in enumerate(categories)}
+
+    def __missing__(self, raw: Any) -> float:
+        text = text_of(raw)
+        code = math.nan if text.strip() in self.missing else self.look_up(text)
+        if code != UNSEEN:  # else memory would grow with the rows
+            self[raw] = code
+        return code
+
+    def look_up(self, text: str) -> float:
+        """The number of a category; ``1.0`` finds 1."""
+        if text in self.code:
+            return self.code[text]
+        return self.code.get(plain(text), UNSEEN)
+
+    def hint(self, text: str) -> str:
+        """Which categories are near."""
+        return near(text, map(str, self.categories))
+
+
+class LearningCoder(Coder):
+    """Takes every new text as a category."""
+
+    def __init__(self, missing: Sequence[str]) -> None:
+        super().__init__([], missing)
+
+    def look_up(self, text: str) -> float:
+        """The number of a category, by first appearance."""
+        return self.code.setdefault(text, float(len(self.code)))
+
+
+def plain(text: str) -> str:
+    """A whole number as Python writes it, any other text as it is.
+
+    >>> plain("+1.0"), plain("1.5")
+    ('1', '1.5')
+    """
+    stripped = text.strip()
+    return str(int(float(stripped))) if WHOLE.fullmatch(stripped) and len(stripped) < 16 else text
+
+
+def labels_of(texts: Sequence[str]) -> list[Any]:
+    """Labels as whole numbers if all of them are, else as texts.
+
+    >>> labels_of(["1", "0.0"]), labels_of(["1", "a"])
+    ([1, 0], ['1', 'a'])
+    """
+    whole = [plain(text) for text in texts]
+    if all(WHOLE.fullmatch(text) for text in whole):
+        return [int(text) for text in whole]
+    return list(texts)

@@ -1,0 +1,97 @@
+"""The first line of a delimited file: what separates its cells and what its columns are called."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from budgetforest.errors import InvalidData, near
+
+DELIMITERS = ",;\t|"
+BOM = b"\xef\xbb\xbf"
+LONGEST = 1 << 26
+"""No row has more bytes; a quote that is never closed is found before memory runs out."""
+
+
+class NotText(InvalidData):
+    """Bytes that are no UTF-8."""
+
+    def __init__(self, raw: bytes, what: str) -> None:
+        shown = raw.decode("latin-1").strip()[:40]
+        super().__init__(
+            f"{what} is not UTF-8 ({shown!r} if it were Latin-1); convert the file: "
+            "iconv -f latin1 -t utf-8 old.csv > new.csv"
+        )
+        self.raw = raw
+
+
+class Header(NamedTuple):
+    """What the first line says."""
+
+    names: tuple[str, ...]
+    delimiter: str
+    size: int
+    """Bytes up to the first row."""
+    lines: int
+    """Lines up to the first row."""
+
+
+def read_header(path: Path) -> Header:
+    """The header of a file; empty lines and a byte order mark before it are skipped."""
+    lines = size = 0
+    with path.open("rb") as file:
+        while line := file.readline(LONGEST):
+            lines += 1
+            size += len(line)
+            if line.removeprefix(BOM).strip():
+                break
+    text = _decoded(line.removeprefix(BOM), path)
+    if not text.strip():
+        raise InvalidData(f"{str(path)!r} is empty; its first line must name the columns")
+    if text.count('"') % 2:
+        raise InvalidData(f"a quote in the header of {str(path)!r} is not closed; names stay on one line")
+    delimiter = max(DELIMITERS, key=text.count)
+    cells = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True))
+    names = [cell.strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
+    return Header(unique(names), delimiter, size, lines)
+
+
+def _decoded(line: bytes, path: Path) -> str:
+    if b"\0" in line or line.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InvalidData(
+            f"{str(path)!r} is not a text in UTF-8 (UTF-16, or no text at all); save it as UTF-8"
+        )
+    if line.endswith(b"\r") or b"\r" in line.rstrip(b"\r\n"):
+        raise InvalidData(
+            f"{str(path)!r} ends its lines with a carriage return alone; save it with the line ends of today"
+        )
+    return decoded(line, f"the header of {str(path)!r}")
+
+
+def decoded(raw: bytes, what: str) -> str:
+    """Bytes as text; what is not UTF-8 is refused with a hint."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise NotText(raw, what) from None
+
+
+def unique(names: Sequence[str]) -> tuple[str, ...]:
+    """The names, if no two columns share one."""
+    first: dict[str, int] = {}
+    for number, name in enumerate(names, 1):
+        if name in first:
+            raise InvalidData(
+                f"columns {first[name]} and {number} are both called {name!r}; rename one of them"
+            )
+        first[name] = number
+    return tuple(names)
+
+
+def place_of(name: str, names: Sequence[str], what: str) -> int:
+    """The position of a column; an unknown one lists the near names."""
+    if name not in names:
+        raise InvalidData(f"there is no column {name!r}, {what}; {near(name, names)}")
+    return list(names).index(name)

@@ -1,0 +1,166 @@
+"""Training rows from a source: types, categories and labels are found out here, once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from budgetforest.arrays import MAX_CODES, Floats
+from budgetforest.errors import InvalidData, UnusualData
+from budgetforest.reading.coding import LearningCoder, labels_of, text_of
+from budgetforest.reading.header import NotText, place_of
+from budgetforest.reading.source import Block, Source
+from budgetforest.table import MISSING, Schema, Table
+
+Tell = Callable[[int], None]
+"""Told how much of a source has been read."""
+
+
+class Labelled(NamedTuple):
+    """Rows and their labels."""
+
+    table: Table
+    labels: Any
+    """(n) as the model knows them."""
+    unlabelled: int
+    """How many rows had no label and were left out."""
+
+
+class Wish(NamedTuple):
+    """What the caller knows about the columns."""
+
+    target: str
+    drop: Sequence[str] = ()
+    """Columns that are no features."""
+    categorical: Sequence[str] = ()
+    """Numbers that are names of categories."""
+    missing: Sequence[str] = ()
+    """Texts for missing values, besides the usual ones."""
+
+
+def learn_rows(source: Source, wish: Wish, tell: Tell = lambda upto: None) -> Labelled:
+    """All rows with a label, and the schema that later rows have to follow."""
+    target = place_of(wish.target, source.names, "which should be the target")
+    left_out = {place_of(name, source.names, "which should be dropped") for name in wish.drop}
+    features = [j for j in range(len(source.names)) if j != target and j not in left_out]
+    if not features:
+        raise InvalidData(f"{source.name} has no column besides the target {wish.target!r} to learn from")
+    named = {place_of(name, source.names, "which should be categorical") for name in wish.categorical}
+    missing = tuple(dict.fromkeys([*MISSING, *wish.missing]))
+    nominal = named | _texts(source, [j for j in features if j not in named], missing)
+    return _collect(source, target, features, nominal & set(features), missing, tell)
+
+
+def _texts(source: Source, columns: Sequence[int], missing: tuple[str, ...]) -> set[int]:
+    """The columns that are not all numbers; a first reading where only the cells can tell."""
+    found = {j for j in columns if source.is_text(j)}
+    open_columns = [j for j in columns if source.is_text(j) is None]
+    seen_numbers: set[int] = set()
+    first: dict[int, str] = {}
+    for block in source.blocks() if open_columns else ():
+        numbers = block.numbers(open_columns, missing)
+        numeric = ~numbers.other & ~np.isnan(numbers.values)
+        seen_numbers |= {open_columns[c] for c in np.flatnonzero(numeric.any(axis=0))}
+        for c in np.flatnonzero(numbers.other.any(axis=0)):
+            row = int(numbers.other[:, c].argmax())
+            shown = text_of(block.raw(open_columns[c])[row])
+            first.setdefault(open_columns[c], f"{shown!r} on {block.where(row)}")
+    for j in seen_numbers & set(first):
+        warnings.warn(
+            f"column {source.names[j]!r} is read as categories, because {first[j]} is no number; "
+            "if that stands for a missing value, say so with --missing",
+            UnusualData,
+            stacklevel=2,
+        )
+    return found | set(first)
+
+
+def _collect(
+    source: Source,
+    target: int,
+    features: Sequence[int],
+    nominal: set[int],
+    missing: tuple[str, ...],
+    tell: Tell,
+) -> Labelled:
+    """The second reading: numbers, and categories by first appearance, then in order."""
+    coders = {j: LearningCoder(missing) for j in [*sorted(nominal), target]}
+    parts: list[Floats] = []
+    codes: list[Floats] = []
+    rows = 0
+    for block in source.blocks():
+        label = coded(block, target, coders[target])
+        kept = ~np.isnan(label)
+        part = _features(block, features, coders, missing)
+        _check_categories(source, coders, target)
+        parts.append(part if kept.all() else part[kept])
+        codes.append(label[kept])
+        rows += len(block)
+        tell(block.upto)
+    if not rows:
+        raise InvalidData(f"{source.name} has columns but no rows")
+    matrix = np.concatenate(parts)
+    categories: list[tuple[Any, ...] | None] = []
+    for c, j in enumerate(features):
+        if j in nominal:
+            matrix[:, c], names = _in_order(matrix[:, c], list(coders[j].code))
+        categories.append(names if j in nominal else None)
+    schema = Schema(
+        tuple(source.names[j] for j in features), tuple(categories), missing, source.names[target]
+    )
+    labels = _labels(np.concatenate(codes), coders[target], source.names[target])
+    return Labelled(Table(matrix, schema), labels, rows - len(labels))
+
+
+def _features(
+    block: Block, features: Sequence[int], coders: dict[int, LearningCoder], missing: tuple[str, ...]
+) -> Floats:
+    matrix = np.empty((len(block), len(features)))
+    numeric = [j for j in features if j not in coders]
+    matrix[:, [c for c, j in enumerate(features) if j not in coders]] = block.numbers(numeric, missing).values
+    for c, j in enumerate(features):
+        if j in coders:
+            matrix[:, c] = coded(block, j, coders[j])
+    return matrix
+
+
+def coded(block: Block, column: int, coder: dict[Any, float]) -> Floats:
+    """One column as category numbers."""
+    cells = block.raw(column)
+    try:
+        return np.array([coder[cell] for cell in cells])
+    except NotText as error:
+        row = next(row for row, cell in enumerate(cells) if cell == error.raw)
+        raise InvalidData(f"{block.where(row)}: {error}") from None
+
+
+def _check_categories(source: Source, coders: dict[int, LearningCoder], target: int) -> None:
+    for j, coder in coders.items():
+        if len(coder.code) > MAX_CODES - 1 and j != target:
+            shown = ", ".join(repr(text) for text in list(coder.code)[:3])
+            raise InvalidData(
+                f"column {source.names[j]!r} has more than {MAX_CODES - 1} categories ({shown}, ...); leave "
+                "it out with --drop, or merge the rare ones"
+            )
+
+
+def _in_order(codes: Floats, texts: Sequence[str]) -> tuple[Floats, tuple[str, ...]]:
+    """Category numbers by the order of the texts instead of first appearance."""
+    order = sorted(range(len(texts)), key=lambda place: texts[place])
+    rank = np.empty(len(texts) + 1)
+    rank[order] = np.arange(len(texts))
+    rank[-1] = np.nan
+    absent = np.isnan(codes)
+    return rank[np.where(absent, len(texts), codes).astype(np.int64)], tuple(texts[place] for place in order)
+
+
+def _labels(codes: Floats, coder: LearningCoder, target: str) -> Any:
+    if not len(codes):
+        raise InvalidData(f"no row has a label in column {target!r}")
+    classes = labels_of(list(coder.code))
+    if len(set(classes)) < 2:
+        raise InvalidData(f"column {target!r} has one class only, {classes[0]!r}; give rows of at least two")
+    return np.array(classes)[codes.astype(np.int64)]

@@ -1,0 +1,287 @@
+"""What a report says: every figure, measured once on the same rows for every forest of the path."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from budgetforest import __version__
+from budgetforest.arrays import Anything, Flags, Floats, Ids
+from budgetforest.charge import charge, scores
+from budgetforest.course import Course, course_of
+from budgetforest.curve import interval
+from budgetforest.errors import UnusualData
+from budgetforest.forest import Answer, Forest, first_trees
+from budgetforest.peers import from_sklearn
+from budgetforest.progress import late_progress
+from budgetforest.report.exits import Bar, Calibrated, calibration, histograms
+from budgetforest.report.flow import Block, flow_of
+from budgetforest.report.money import Spending, by_feature, by_group
+from budgetforest.report.rows import Rows, rows_of
+from budgetforest.report.stories import Story, representative, stories_of
+
+MOST_POINTS = 40
+"""Forests of the path that the slider visits."""
+MOST_CLASSES = 12
+"""Classes in the confusion matrix; the rarer ones are counted as others."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One forest of the path on the measured rows."""
+
+    budget: float | None
+    """The budget it is taken for, None for no limit."""
+    what: str
+    """Which forest it is, for people."""
+    trees: int
+    cost: float
+    """What an average row pays."""
+    error: float
+    low: float
+    high: float
+    """Between these the error would lie on other rows of the same kind, 95 of 100 times."""
+    features: float
+    """How many features an average row acquires."""
+    certain: float
+    """Share of rows whose label was certain, not only believed."""
+    full_cost: float
+    """What an average row would pay if every tree were asked."""
+    full_error: float
+    """And how often the label would then be wrong."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """The baseline that the caller gave."""
+
+    name: str
+    cost: float
+    error: float
+
+
+@dataclass(frozen=True)
+class TreeBound:
+    """A tree's certificate; None where nothing is proven."""
+
+    max_cost: float
+    lower_bound: float | None
+    ratio: float | None
+    factor: float | None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All figures. Lists with an entry for every forest of the path are in the order of the slider."""
+
+    title: str
+    written: str
+    version: str
+    rows: int
+    """Rows that were measured."""
+    rows_given: int
+    classes: list[str]
+    class_rows: list[int]
+    n_features: int
+    total_cost: float
+    """The price of every feature."""
+    scored: bool
+    """Whether rows pay for every score (the paper's accounting), so that nothing exits early."""
+    chosen: int
+    """Which of the points is the model's own forest."""
+    common_error: float
+    """How often the most common class of the training rows is wrong."""
+    peer: Peer | None
+    points: list[Figures]
+    features: list[list[Spending]]
+    groups: list[list[Spending]]
+    exits: list[Bar]
+    calibration: list[Calibrated]
+    confusion_classes: list[str]
+    confusion: list[list[list[int]]]
+    """Counts by truth, then by label."""
+    flow: list[Block]
+    stories: list[Story]
+    certificates: list[TreeBound]
+    prices: list[tuple[str, float, str]]
+    """Of the features that any forest acquired: name, price, group or nothing."""
+    parameters: dict[str, str]
+
+
+class Measured(NamedTuple):
+    """A forest and what it did to every row."""
+
+    budget: float | None
+    what: str
+    forest: Forest
+    course: Course
+    full_spent: Floats
+    full_wrong: Flags
+
+
+def gather(model: Any, X: Anything, y: Anything, *, title: str, baseline: Any = None) -> Facts:
+    """Measure a fitted model on labelled rows."""
+    rows = rows_of(model, X, y)
+    answer: Answer = model.acquire().answer
+    own, path = _measure(model, rows, answer)
+    place = int(np.searchsorted([m.course.spent[:, -1].mean() for m in path], own.course.spent[:, -1].mean()))
+    measured = [*path[:place], own, *path[place:]]
+    costs, names = model.costs_, model.forest_.schema.names
+    courses = [m.course for m in measured]
+    classes = [str(label) for label in model.classes_]
+    shown, confusion_classes = _shown_classes(rows.truth, classes)
+    common = int(model.forest_.prior.argmax())
+    picked = representative(own.course, rows.truth)
+    return Facts(
+        title=title,
+        written=datetime.date.today().isoformat(),
+        version=__version__,
+        rows=len(rows.truth),
+        rows_given=len(y),
+        classes=classes,
+        class_rows=np.bincount(rows.truth, minlength=len(classes)).tolist(),
+        n_features=len(names),
+        total_cost=costs.total,
+        scored=answer == Answer.PROBA,
+        chosen=place,
+        common_error=float((rows.truth != common).mean()),
+        peer=_peer(baseline, rows, model),
+        points=[_figures(m, rows.truth) for m in measured],
+        features=[by_feature(course, costs, names) for course in courses],
+        groups=[by_group(course, costs) for course in courses],
+        exits=histograms(courses, [m.forest.n_trees for m in measured]),
+        calibration=calibration(courses, rows.truth),
+        confusion_classes=confusion_classes,
+        confusion=[_confusion(shown[rows.truth], shown[c.labels]) for c in courses],
+        flow=flow_of(courses, names),
+        stories=stories_of(courses, rows.X, rows.truth, rows.number, picked, model.forest_.schema),
+        certificates=[_bound(certificate) for certificate in model.certificates_],
+        prices=_prices(courses, costs, names),
+        parameters={name: _short(value) for name, value in _parameters(model).items()},
+    )
+
+
+def _measure(model: Any, rows: Rows, answer: Answer) -> tuple[Measured, list[Measured]]:
+    """The model's own forest, and those of its path by ascending budget, beginning with no tree."""
+    offered = list(_forests(model))
+    measured = []
+    with late_progress("measuring the path", len(offered)) as tell:
+        for done, (budget, what, forest) in enumerate(offered, 1):
+            spent = charge(forest, rows.X, Answer.PROBA).spent
+            wrong = scores(forest, rows.X).argmax(axis=1) != rows.truth
+            course = course_of(forest, rows.X, answer)
+            measured.append(Measured(budget, what, forest, course, spent, wrong))
+            tell(done)
+    return measured[0], measured[1:]
+
+
+def _forests(model: Any) -> Iterator[tuple[float | None, str, Forest]]:
+    """Budget, what it is, forest: first the model's own, then others of the path."""
+    own = model.forest_
+    threshold = f", exit at {own.threshold:.3g}" if own.threshold < math.inf else ""
+    yield model.budget, f"{own.n_trees} trees{threshold}", own
+    if own.n_trees:
+        yield 0.0, "no feature", first_trees(own, 0)
+    useful = [point for point in model.path_ if point.cost > 0]  # NaN without validation rows
+    kept = np.unique(np.linspace(0, len(useful) - 1, min(len(useful), MOST_POINTS)).round().astype(int))
+    for point in (useful[k] for k in kept):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnusualData)
+            forest = model.at_budget(point.cost).forest_
+        if not _same(forest, own):
+            yield point.cost, str(point), forest
+
+
+def _same(one: Forest, other: Forest) -> bool:
+    """Whether two forests of one path decide alike."""
+    same_trees = np.array_equal(one.roots, other.roots) and np.array_equal(one.belief, other.belief)
+    return bool(same_trees and one.threshold == other.threshold)
+
+
+def _figures(m: Measured, truth: Ids) -> Figures:
+    error = interval((m.course.labels != truth).astype(np.float64))
+    return Figures(
+        budget=m.budget,
+        what=m.what,
+        trees=m.forest.n_trees,
+        cost=float(m.course.spent[:, -1].mean()),
+        error=error.mean,
+        low=error.low,
+        high=error.high,
+        features=float((m.course.order >= 0).sum(axis=1).mean()),
+        certain=float(m.course.certain.mean()),
+        full_cost=float(m.full_spent.mean()),
+        full_error=float(m.full_wrong.mean()),
+    )
+
+
+def _peer(baseline: Any, rows: Rows, model: Any) -> Peer | None:
+    if baseline is None:
+        return None
+    wrong = np.asarray(baseline.predict(rows.given)) != np.asarray(model.classes_)[rows.truth]
+    cost = model.costs_.total
+    if _is_forest(baseline):
+        cost = float(charge(from_sklearn(baseline, model.costs_), rows.X, Answer.LABEL).spent.mean())
+    return Peer(type(baseline).__name__, cost, float(wrong.mean()))
+
+
+def _is_forest(baseline: Any) -> bool:
+    from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+    from sklearn.tree import DecisionTreeClassifier
+
+    return isinstance(baseline, RandomForestClassifier | ExtraTreesClassifier | DecisionTreeClassifier)
+
+
+def _shown_classes(truth: Ids, classes: Sequence[str]) -> tuple[Ids, list[str]]:
+    """Where each class stands in the confusion matrix, and what stands there."""
+    if len(classes) <= MOST_CLASSES:
+        return np.arange(len(classes), dtype=np.int32), list(classes)
+    often = np.argsort(-np.bincount(truth, minlength=len(classes)), kind="stable")
+    kept = np.sort(often[: MOST_CLASSES - 1])
+    place = np.full(len(classes), len(kept), np.int32)
+    place[kept] = np.arange(len(kept))
+    return place, [*(classes[c] for c in kept), f"{len(classes) - len(kept)} others"]
+
+
+def _confusion(truth: Ids, label: Ids) -> list[list[int]]:
+    k = int(max(truth.max(), label.max())) + 1
+    counts: list[list[int]] = np.bincount(truth * k + label, minlength=k * k).reshape(k, k).tolist()
+    return counts
+
+
+def _bound(certificate: Any) -> TreeBound:
+    if not math.isfinite(certificate.lower_bound):  # a tree that the theorem does not speak of
+        return TreeBound(float(certificate.max_cost), None, None, None)
+    figures = (float(figure) for figure in certificate[1:])
+    return TreeBound(float(certificate.max_cost), *(f if math.isfinite(f) else None for f in figures))
+
+
+def _prices(courses: Sequence[Course], costs: Any, names: Sequence[str]) -> list[tuple[str, float, str]]:
+    """The price list of what any forest acquired, dearest first."""
+    used = np.unique(np.concatenate([course.order.ravel() for course in courses]))
+    used = used[used >= 0]
+    used = used[np.argsort(-costs.cost[used], kind="stable")]
+    shared = np.bincount(costs.group) > 1
+    return [
+        (names[j], float(costs.cost[j]), costs.group_names[g] if shared[g := costs.group[j]] else "")
+        for j in used.tolist()
+    ]
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    """The estimator's parameters; a loaded model remembers those of its training."""
+    found: dict[str, Any] = (
+        model.get_params() if hasattr(model, "get_params") else model.training_["parameters"]
+    )
+    return found
+
+
+def _short(value: Any) -> str:
+    text = repr(value) if not isinstance(value, str) else value
+    return text if len(text) <= 60 else f"{text[:57]}..."

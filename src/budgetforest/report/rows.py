@@ -1,0 +1,56 @@
+"""The rows that a report measures: checked, drawn if there are many, as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from budgetforest.arrays import Anything, Floats, Ids
+from budgetforest.errors import InvalidData, near
+from budgetforest.table import Table, as_frame, to_matrix
+
+MOST_ROWS = 2500
+"""Rows that are measured; of more, a random part."""
+
+
+class Rows(NamedTuple):
+    """The rows that are measured."""
+
+    given: Anything
+    """As the caller has them."""
+    number: Ids
+    """(n) their places among all rows of the caller."""
+    X: Floats
+    truth: Ids
+    """(n) their class numbers."""
+
+
+def rows_of(model: Any, X: Anything, y: Anything) -> Rows:
+    """The rows to measure, all of them or a random part, as numbers."""
+    y = np.asarray(y)
+    frame = as_frame(X)
+    if frame is None and not isinstance(X, Table):
+        X = np.asarray(X)
+    if y.ndim != 1 or not len(y) or len(y) != len(X):
+        raise InvalidData(
+            f"X has {len(X)} rows and y the shape {y.shape}; give a label for each row, and some"
+        )
+    number = np.arange(len(y), dtype=np.int32)
+    if len(y) > MOST_ROWS:
+        number = np.sort(np.random.default_rng(0).choice(number, MOST_ROWS, replace=False))
+        X = X[number] if frame is None else frame[number, :].to_native()
+    model.predict(X[:1] if frame is None else as_frame(X)[:1, :].to_native())  # type: ignore[index]
+    matrix = np.asarray(to_matrix(X, model.forest_.schema), np.float64)
+    return Rows(X, number, matrix, _codes(y[number], model.classes_.tolist()))
+
+
+def _codes(y: Any, classes: Sequence[Any]) -> Ids:
+    """Labels as class numbers."""
+    place = {label: c for c, label in enumerate(classes)}
+    for label in y.tolist():
+        if label not in place:
+            known = near(str(label), map(str, classes))
+            raise InvalidData(f"y has the label {label!r}, which the model does not know; {known}")
+    return np.array([place[label] for label in y.tolist()], np.int32)

@@ -1,0 +1,340 @@
+"""The command line, as a person or a script uses it."""
+
+import csv
+import io
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import budgetforest
+from budgetforest.cli import main
+from budgetforest.costs import PRICE_COLUMNS
+from budgetforest.reading import delimited
+
+N = 300
+
+
+def patients(seed, rows=N):
+    """A CSV whose labels follow from mri, pressure and sex."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(20, 90, rows)
+    pressure = rng.normal(130, 20, rows).round(1)
+    mri = rng.normal(0, 1, rows).round(3)
+    sex = rng.choice(["f", "m"], rows)
+    ill = mri + 0.02 * (pressure - 130) + 0.5 * (sex == "m") + rng.normal(0, 0.2, rows) > 0.3
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["id", "age", "pressure", "mri", "sex", "state"])
+    for i in range(rows):
+        shown = pressure[i] if rng.random() > 0.05 else "NA"
+        writer.writerow([f"p{i}", age[i], shown, mri[i], sex[i], "ill" if ill[i] else "well"])
+    return text.getvalue()
+
+
+def run(*arguments, **options):
+    return CliRunner().invoke(main, [str(a) for a in arguments], catch_exceptions=False, **options)
+
+
+def ok(*arguments, **options):
+    done = run(*arguments, **options)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Train and test rows, a filled price list, and a model."""
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "train.csv").write_text(patients(0))
+    (folder / "test.csv").write_text(patients(1))
+    template = ("costs", "template", folder / "train.csv", "--target", "state", "--drop", "id")
+    ok(*template, "--out", folder / "costs.csv")
+    prices = (folder / "costs.csv").read_text().replace("mri,1", "mri,40")
+    (folder / "costs.csv").write_text(prices)
+    summary = json.loads(
+        ok(
+            *("train", folder / "train.csv", "--target", "state", "--drop", "id", "--budget", "20", "--json"),
+            *("--costs", folder / "costs.csv", "--out", folder / "model.safetensors", "--max-trees", "20"),
+        )
+    )
+    assert summary["mean cost"] <= 20
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return budgetforest.load(folder / "model.safetensors")
+
+
+def test_template_lists_every_feature_once(folder):
+    lines = list(csv.DictReader((folder / "costs.csv").read_text().splitlines()))
+    assert tuple(lines[0]) == PRICE_COLUMNS
+    assert [line["feature"] for line in lines] == ["age", "pressure", "mri", "sex"]
+    as_json = json.loads(ok("costs", "template", folder / "train.csv", "--target", "state", "--json"))
+    assert as_json[0] == {"feature": "id", "cost": 1, "group": None, "discount_cost": None}
+
+
+def test_the_model_knows_prices_categories_and_target(model):
+    schema = model.forest_.schema
+    assert schema.names == ("age", "pressure", "mri", "sex")
+    assert schema.categories == (None, None, None, ("f", "m"))
+    assert schema.target == "state"
+    assert model.costs_.cost.tolist() == [1, 1, 40, 1]
+
+
+def rows_for(model, text):
+    """The rows of a CSV as the estimator takes them from Python."""
+    pd = pytest.importorskip("pandas")
+    return pd.read_csv(io.StringIO(text), na_values=["NA"])[list(model.forest_.schema.names)]
+
+
+@pytest.mark.parametrize("chunk", [1 << 23, 1000])
+def test_predict_is_what_python_predicts(folder, model, monkeypatch, chunk):
+    monkeypatch.setattr(delimited, "CHUNK", chunk)
+    out = ok("predict", folder / "model.safetensors", folder / "test.csv", "--keep", "id")
+    lines = list(csv.DictReader(io.StringIO(out)))
+    X = rows_for(model, patients(1))
+    assert [line["id"] for line in lines] == [f"p{i}" for i in range(N)]
+    assert [line["label"] for line in lines] == model.predict(X).tolist()
+    assert np.allclose([float(line["cost"]) for line in lines], model.acquisition_cost(X))
+    names = np.array(model.forest_.schema.names)
+    paid = [";".join(names[flags]) for flags in model.acquired_features(X)]
+    assert [line["acquired"] for line in lines] == paid
+    for line, row in list(zip(lines, X.to_dict("records"), strict=True))[:20]:
+        belief = model.predict_one(lambda name, row=row: row[name]).belief
+        assert np.allclose([float(line["proba_ill"]), float(line["proba_well"])], belief)
+
+
+def test_predict_for_probabilities_pays_for_all_of_them(folder, model):
+    out = ok("predict", folder / "model.safetensors", folder / "test.csv", "--answer", "proba", "--json")
+    lines = [json.loads(line) for line in out.splitlines()]
+    X = rows_for(model, patients(1))
+    assert np.allclose([line["proba_ill"] for line in lines], model.predict_proba(X)[:, 0])
+    assert np.allclose([line["cost"] for line in lines], model.acquisition_cost(X, answer="proba"))
+    assert isinstance(lines[0]["acquired"], list)
+
+
+def test_a_smaller_budget_from_the_same_model(folder, model):
+    out = ok("predict", folder / "model.safetensors", folder / "test.csv", "--budget", "3")
+    costs = [float(line["cost"]) for line in csv.DictReader(io.StringIO(out))]
+    assert np.allclose(costs, model.at_budget(3).acquisition_cost(rows_for(model, patients(1))))
+
+
+def test_predict_writes_parquet_and_reads_it_again(folder):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow_csv = pytest.importorskip("pyarrow.csv")
+    parquet.write_table(pyarrow_csv.read_csv(folder / "test.csv"), folder / "test.parquet")
+    from_csv = ok("predict", folder / "model.safetensors", folder / "test.csv")
+    assert ok("predict", folder / "model.safetensors", folder / "test.parquet") == from_csv
+    ok("predict", folder / "model.safetensors", folder / "test.csv", "--out", folder / "answers.parquet")
+    written = parquet.read_table(folder / "answers.parquet").to_pydict()
+    assert written["label"] == [line["label"] for line in csv.DictReader(io.StringIO(from_csv))]
+
+
+def test_a_mismatch_ends_with_code_1_and_no_file(folder, tmp_path):
+    bad = patients(1).splitlines()
+    bad[7] = bad[7].replace(",m,", ",x,").replace(",f,", ",x,")
+    (tmp_path / "bad.csv").write_text("\n".join(bad))
+    out = tmp_path / "answers.csv"
+    done = run("predict", folder / "model.safetensors", tmp_path / "bad.csv", "--out", out)
+    assert done.exit_code == 1
+    assert "line 8: 'sex' is 'x'" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
+    ok("predict", folder / "model.safetensors", tmp_path / "bad.csv", "--out", out, "--unseen-as-missing")
+    assert out.read_text().count("\n") == N + 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["predict", "model.safetensors"], 2, "either a file DATA or a query"),
+        (["predict", "absent.safetensors", "test.csv"], 2, "does not exist"),
+        (["predict", "model.safetensors", "test.csv", "--from", "a.duckdb"], 2, "say with --sql"),
+        (["train", "train.csv"], 2, "Missing option '--target'"),
+        (["train", "train.csv", "--target", "states"], 1, "did you mean 'state'"),
+        (["train", "train.csv", "--target", "state", "--drop", "id", "--budget", "-1"], 1, "budget"),
+        (["train", "train.csv", "--target", "state"], 1, "'id' has more than 255 categories"),
+        (["show", "train.csv"], 1, "cannot be loaded"),
+        (["show", "model.safetensors", "--tree", "999"], 1, "the trees 1 to"),
+        (["show", "model.safetensors", "--budget", "99"], 1, "larger than 20"),
+        (["predict", "model.safetensors", "costs.csv"], 1, "no column 'age', which the model needs"),
+        (["curve", "model.safetensors", "test.csv", "--target", "age"], 1, "'age' is '"),
+        (["acquire", "model.safetensors", "--known", "age"], 1, "FEATURE=VALUE"),
+        (["acquire", "model.safetensors", "--known", "agee=1"], 1, "did you mean 'age'"),
+    ],
+)
+def test_exit_codes_and_reasons(folder, monkeypatch, arguments, code, message):
+    monkeypatch.chdir(folder)
+    before = sorted(folder.iterdir())
+    done = run(*arguments)
+    assert done.exit_code == code
+    assert message in done.stderr
+    assert sorted(folder.iterdir()) == before
+
+
+def test_validation_rows_of_their_own_measure_the_cost(folder, tmp_path):
+    summary = json.loads(
+        ok(
+            *("train", folder / "train.csv", "--validation", folder / "test.csv", "--target", "state"),
+            *("--drop", "id", "--max-trees", "4", "--method", "paper", "--budget", "3", "--json"),
+            *("--out", tmp_path / "m.safetensors"),
+        )
+    )
+    model = budgetforest.load(tmp_path / "m.safetensors")
+    spent = model.acquisition_cost(rows_for(model, patients(1))).mean()
+    assert summary["mean cost"] == pytest.approx(spent)
+
+
+def test_unlabelled_rows_are_left_out_and_said(folder, tmp_path):
+    lines = patients(1).splitlines()
+    lines[1:6] = [line.rsplit(",", 1)[0] + "," for line in lines[1:6]]
+    (tmp_path / "some.csv").write_text("\n".join(lines))
+    done = run("curve", folder / "model.safetensors", tmp_path / "some.csv")
+    assert done.exit_code == 0
+    assert "5 rows without a label in 'state'" in done.stderr
+    assert f"{N - 5} rows" in done.stdout
+
+
+def test_curve_is_that_of_python(folder, model, tmp_path):
+    plot = tmp_path / "curve.svg"
+    out = ok("curve", folder / "model.safetensors", folder / "test.csv", "--json", "--plot", plot)
+    lines = json.loads(out)
+    y = [line["state"] for line in csv.DictReader(io.StringIO(patients(1)))]
+    curve = budgetforest.cost_error_curve(model, rows_for(model, patients(1)), y)
+    assert [line["budget"] for line in lines] == curve.budget.tolist()
+    assert np.allclose([line["cost"] for line in lines], curve.cost)
+    assert np.allclose([line["error"] for line in lines], curve.error)
+    assert "<svg" in plot.read_text()
+
+
+def test_show_says_what_the_model_is(folder, model):
+    shown = ok("show", folder / "model.safetensors")
+    assert "classes: ill, well" in shown
+    for name in model.forest_.schema.names:
+        assert name in shown
+    document = json.loads(ok("show", folder / "model.safetensors", "--json", "--certificates"))
+    assert [feature["cost"] for feature in document["features"]] == [1, 1, 40, 1]
+    assert len(document["path"]) == len(model.path_)
+    assert len(document["certificates"]) == model.n_trees_
+    used = [feature["trees"] for feature in document["features"]]
+    table = model.trees_to_dataframe().dropna(subset="feature")
+    expected = table.groupby("feature")["tree"].nunique()
+    assert used == [int(expected.get(name, 0)) for name in model.forest_.schema.names]
+
+
+def test_a_drawn_tree_has_all_its_leaves(folder, model):
+    drawn = ok("show", folder / "model.safetensors", "--tree", "1").splitlines()
+    nodes = model.trees_to_dataframe().query("tree == 0")
+    assert len(drawn) == len(nodes)
+    assert sum("? (cost" in line for line in drawn) == nodes["feature"].notna().sum()
+    root = json.loads(ok("show", folder / "model.safetensors", "--tree", "1", "--json"))
+    assert root["feature"] == nodes.iloc[0]["feature"]
+    assert sum(branch["rows"] for branch in root["branches"]) == root["rows"]
+
+
+def test_acquire_asks_one_value_at_a_time(folder, model):
+    row = {"age": 50, "pressure": 150.5, "mri": 1.25, "sex": "m"}
+    asked = []
+
+    def source(name):
+        asked.append(name)
+        return row[name]
+
+    expected = model.predict_one(source)
+    typed = "".join(f"{row[name]}\n" for name in asked)
+    done = run("acquire", folder / "model.safetensors", input=typed)
+    assert done.exit_code == 0
+    assert done.stdout == expected.explain() + "\n"
+    for name in asked:
+        assert f"{name} (costs " in done.stderr
+    again = json.loads(run("acquire", folder / "model.safetensors", "--json", input=typed).stdout)
+    assert again["label"] == expected.label
+    assert again["spent"] == expected.spent
+    assert [step["feature"] for step in again["trace"]] == asked
+
+
+def test_acquire_takes_unknown_and_asks_again_for_nonsense(folder, model):
+    first = model.acquire().need.feature
+    expected = model.predict_one(lambda name: None if name == first else {"sex": "f"}.get(name, -2.0))
+    rest = [step.feature for step in expected.trace if step.feature != first]
+    typed = "what\nunknown\n" + "".join({"sex": "f\n"}.get(name, "-2\n") for name in rest)
+    done = run("acquire", folder / "model.safetensors", input=typed)
+    assert done.exit_code == 0, done.stderr
+    assert "'what'" in done.stderr
+    assert f"without {first}, which was unavailable" in done.stdout
+    assert done.stdout == expected.explain() + "\n"
+
+
+def test_known_values_are_free_and_an_early_end_is_an_error(folder):
+    everything = ["--known", "age=50", "--known", "pressure=150", "--known", "mri=1", "--known", "sex=m"]
+    assert json.loads(ok("acquire", folder / "model.safetensors", *everything, "--json"))["spent"] == 0
+    done = run("acquire", folder / "model.safetensors", input="")
+    assert done.exit_code == 1
+    assert "the input ended when" in done.stderr
+
+
+def test_report_is_written_whole(folder, tmp_path):
+    pytest.importorskip("altair")
+    out = tmp_path / "report.html"
+    ok("report", folder / "model.safetensors", folder / "test.csv", "--out", out)
+    assert out.read_text().lower().startswith("<!doctype html>")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+# New processes --------------------------------------------------------------------------------
+
+
+def process(*arguments, **options):
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+@pytest.mark.parametrize(
+    "command", [["--help"], ["show", "model.safetensors"], ["costs", "template", "train.csv"]]
+)
+def test_what_needs_no_training_starts_at_once(folder, command):
+    code = (
+        "import sys, time; start = time.perf_counter()\n"
+        "from budgetforest.cli import main\n"
+        f"try: main({command!r}, standalone_mode=False)\n"
+        "finally: print(time.perf_counter() - start, [m for m in "
+        "('numba', 'sklearn', 'pandas', 'scipy', 'pyarrow') if m in sys.modules], file=sys.stderr)"
+    )
+    done = process("-c", code, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    took, heavy = done.stderr.split(" ", 1)
+    assert heavy.strip() == "[]"
+    assert float(took) < 1  # under 0.2 s on a quiet machine
+
+
+def test_pipes_get_no_colours_and_no_bars(folder):
+    done = process("-m", "budgetforest", "predict", folder / "model.safetensors", folder / "test.csv")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "\x1b" not in done.stdout
+
+
+def test_ctrl_c_leaves_no_file(folder, tmp_path):
+    endless = (
+        "import time\nfrom budgetforest.cli import main\nfrom budgetforest.reading import delimited\n"
+        "read = delimited.Delimited.blocks\n"
+        "def blocks(self):\n"
+        "    while True:\n        yield from read(self)\n        print('reading', flush=True)\n"
+        "        time.sleep(0.1)\n"
+        "delimited.Delimited.blocks = blocks\nmain()"
+    )
+    command = ["predict", folder / "model.safetensors", folder / "test.csv", "--out", tmp_path / "out.csv"]
+    command = [sys.executable, "-c", endless, *map(str, command)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        for _ in range(3):
+            assert running.stdout.readline() == "reading\n"
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert "stopped" in errors
+    assert list(tmp_path.iterdir()) == []

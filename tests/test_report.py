@@ -1,0 +1,183 @@
+"""The report says what the model does, figure by figure."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.naive_bayes import GaussianNB
+
+from budgetforest import BudgetForestClassifier, InvalidData, MissingExtra
+from budgetforest.charge import charge
+from budgetforest.forest import Answer
+from budgetforest.peers import from_sklearn
+from budgetforest.report import facts, flow, rows
+from budgetforest.report.facts import gather
+
+pytestmark = pytest.mark.usefixtures("quiet")
+
+GROUPS = ["panel"] * 3 + [None] * 10
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    costs = [4.0] * 3 + [1.0] * 9 + [5.0]
+    model = BudgetForestClassifier(6, costs=costs, groups=GROUPS, max_trees=8, random_state=0)
+    return model.fit(X[::2], y[::2]), X[1::2], y[1::2]
+
+
+@pytest.fixture(scope="module")
+def told(wine):
+    return gather(*wine, title="Wine")
+
+
+def test_figures_are_those_of_the_library(wine, told):
+    model, X, y = wine
+    for place, point in enumerate(told.points[1:], 1):
+        at = model if place == told.chosen else model.at_budget(point.budget)
+        assert point.cost == pytest.approx(at.acquisition_cost(X).mean())
+        assert point.error == pytest.approx(1 - at.score(X, y))
+        assert point.low <= point.error <= point.high
+        assert point.features == pytest.approx(at.acquired_features(X).sum(axis=1).mean())
+        assert point.full_cost == pytest.approx(at.acquisition_cost(X, answer="proba").mean())
+        full = model.classes_[at.predict_proba(X).argmax(axis=1)]
+        assert point.full_error == pytest.approx((full != y).mean())
+        assert point.trees == at.n_trees_
+    assert told.points[0].cost == 0
+    assert told.points[0].error == told.common_error
+    assert told.points[told.chosen].budget == 6
+
+
+def test_every_coin_is_accounted_for(wine, told):
+    model, X, _ = wine
+    acquired = model.acquired_features(X)
+    for point, lines, groups in zip(told.points, told.features, told.groups, strict=True):
+        assert sum(line.paid for line in lines) == pytest.approx(point.cost)
+        in_group = sum(line.paid for line in lines if line.group == "panel")
+        assert sum(line.paid for line in groups) == pytest.approx(in_group)
+    for line in told.features[told.chosen]:
+        j = int(line.name[1:])
+        assert line.rows == pytest.approx(acquired[:, j].mean())
+        assert 1 <= line.turn <= acquired.sum(axis=1).max()
+    opened = acquired[:, :3].any(axis=1).mean()
+    assert sum(line.rows for line in told.groups[told.chosen]) == pytest.approx(opened)
+
+
+def test_rows_are_neither_lost_nor_counted_twice(told):
+    for place, point in enumerate(told.points):
+        for what in ("cost", "features", "trees"):
+            share = [bar.share for bar in told.exits if bar.at == place and bar.of == what]
+            assert sum(share) == pytest.approx(1)
+        assert sum(c.rows for c in told.calibration if c.at == place) == told.rows
+        counts = np.array(told.confusion[place])
+        assert counts.sum() == told.rows
+        assert 1 - np.trace(counts) / told.rows == pytest.approx(point.error)
+
+
+def test_blocks_of_the_flow_tile_those_that_they_come_from(told):
+    for place in range(len(told.points)):
+        blocks = [b for b in told.flow if b.at == place]
+        first = [b for b in blocks if b.step == 1]
+        assert sum(b.bottom - b.top for b in first) == pytest.approx(1)
+        for parent in (b for b in blocks if b.kind == "asked" and b.step < flow.STEPS):
+            inside = [
+                b
+                for b in blocks
+                if b.step == parent.step + 1
+                and parent.top - 1e-9 <= b.top
+                and b.bottom <= parent.bottom + 1e-9
+            ]
+            assert sum(b.bottom - b.top for b in inside) == pytest.approx(parent.bottom - parent.top)
+
+
+def test_a_story_is_the_live_decision(wine, told):
+    model, X, y = wine
+    at_last = [story.tellings[told.chosen] for story in told.stories]
+    assert [t.spent for t in at_last] == sorted(t.spent for t in at_last)
+    for story, telling in zip(told.stories, at_last, strict=True):
+        row = X[story.row]
+        decision = model.predict_one(lambda feature, row=row: row[int(feature[1:])])
+        assert tuple(story.names[step[0]] for step in telling.steps) == decision.acquired
+        assert (telling.label, telling.certain) == (decision.label, decision.certain)
+        assert telling.steps[-1][1] == pytest.approx(decision.spent)
+        assert telling.steps[-1][3] == pytest.approx(max(decision.belief), abs=1e-3)
+        assert story.truth == y[story.row]
+        assert float(story.values[0]) == pytest.approx(row[int(story.names[0][1:])], rel=1e-3)
+
+
+def test_of_many_rows_a_random_part_is_measured(wine, monkeypatch):
+    model, X, y = wine
+    monkeypatch.setattr(rows, "MOST_ROWS", 30)
+    monkeypatch.setattr(facts, "MOST_POINTS", 3)
+    monkeypatch.setattr(facts, "MOST_CLASSES", 2)
+    told = gather(model, X, y, title="")
+    assert (told.rows, told.rows_given) == (30, len(y))
+    assert len(told.points) <= 5
+    assert [y[story.row] for story in told.stories] == [story.truth for story in told.stories]
+    assert told.confusion_classes[-1] == "2 others"
+    assert np.sum(told.confusion[-1]) == 30
+
+
+def test_a_baseline_is_charged_for_what_it_asks(wine):
+    model, X, y = wine
+    X_train, y_train = (part[::2] for part in load_wine(return_X_y=True))
+    forest = RandomForestClassifier(5, random_state=0).fit(X_train, y_train)
+    peer = gather(model, X, y, title="", baseline=forest).peer
+    assert peer.error == pytest.approx(1 - forest.score(X, y))
+    assert peer.cost == charge(from_sklearn(forest, model.costs_), X, Answer.LABEL).spent.mean()
+    plain = GaussianNB().fit(X_train, y_train)
+    assert gather(model, X, y, title="", baseline=plain).peer.cost == model.costs_.total
+
+
+def test_categories_and_missing_values_are_told_as_the_caller_has_them(monkeypatch):
+    monkeypatch.setattr(rows, "MOST_ROWS", 150)
+    rng = np.random.default_rng(0)
+    colour = rng.choice(["red", "green", "blue"], 200)
+    size = np.where(rng.random(200) < 0.2, np.nan, rng.random(200))
+    y = np.where((colour == "red") ^ (np.nan_to_num(size) > 0.5), "yes", "no")
+    table = pd.DataFrame({"colour": colour, "size": size})
+    model = BudgetForestClassifier(method="paper", alpha=0, max_trees=5, random_state=0).fit(table, y)
+    told = gather(model, table, y, title="")
+    assert len(told.points) == 2  # without validation rows there is no path
+    assert told.points[told.chosen].budget is None
+    for story in told.stories:
+        values = dict(zip(story.names, story.values, strict=True))
+        assert values.get("colour", colour[story.row]) == colour[story.row]
+        if np.isnan(size[story.row]):
+            assert values.get("size", "missing") == "missing"
+    assert {"red", "missing"} <= {value for story in told.stories for value in story.values}
+    assert told.certificates[0].ratio >= 1
+
+
+def test_the_papers_accounting_asks_every_tree(wine):
+    X, y = load_wine(return_X_y=True)
+    model = BudgetForestClassifier(method="paper", alpha=0, max_trees=3, answer="proba", random_state=0)
+    told = gather(model.fit(X, y), X, y, title="")
+    assert told.scored
+    assert told.points[told.chosen].cost == told.points[told.chosen].full_cost
+
+
+def test_input_that_cannot_be_used_is_named(wine, monkeypatch):
+    model, X, y = wine
+    with pytest.raises(InvalidData, match="label 7, which the model does not know"):
+        model.report(X, np.full(len(X), 7))
+    with pytest.raises(InvalidData, match="give a label for each row"):
+        model.report(X, y[:-1])
+    with pytest.raises(ValueError, match="features"):
+        model.report(X[:, :5], y)
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    monkeypatch.delitem(sys.modules, "budgetforest.report.page", raising=False)
+    with pytest.raises(MissingExtra, match=r"budgetforest\[report\]"):
+        model.report(X, y)
+
+
+def test_a_bar_appears_for_a_person_who_waits(wine, monkeypatch, capsys):
+    gather(*wine, title="")
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr("budgetforest.progress.PATIENCE", 0.0)
+    gather(*wine, title="")
+    assert "measuring the path" in capsys.readouterr().err

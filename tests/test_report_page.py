@@ -1,0 +1,203 @@
+"""The report in a real browser: it opens from disk without a network, moves, turns dark and prints."""
+
+import re
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.tree import DecisionTreeClassifier
+
+from budgetforest import BudgetForestClassifier
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+pytestmark = [
+    pytest.mark.usefixtures("quiet"),
+    pytest.mark.skipif(CHROMIUM is None, reason="the report is tested in Chromium: apt-get install chromium"),
+]
+
+HOSTILE = "</script><img src=x onerror=window.hacked=1>"
+
+
+@pytest.fixture(scope="module")
+def report():
+    X, y = load_wine(return_X_y=True)
+    model = BudgetForestClassifier(6, max_trees=8, random_state=0).fit(X[::2], y[::2])
+    tree = DecisionTreeClassifier(random_state=0).fit(X[::2], y[::2])
+    return model.report(X[1::2], y[1::2], title="Wine & <prices>", baseline=tree)
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({HOSTILE: rng.choice([f"{HOSTILE}a", "b"], 80), "<b>": rng.random(80)})
+    y = np.where((table[HOSTILE] == "b") & (table["<b>"] > 0.3), f"{HOSTILE}yes", "{{no}}${x}")
+    groups = {HOSTILE: f"{HOSTILE}g", "<b>": f"{HOSTILE}g"}
+    model = BudgetForestClassifier(method="paper", alpha=0, max_trees=3, groups=groups, random_state=0)
+    return model.fit(table, y).report(table, y, title=HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser, tmp_path):
+    """Opens a report from disk, offline; a request or a word on the console fails the test."""
+    contexts, troubles = [], []
+
+    def opened(report, **options):
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
+        context.set_offline(True)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("request", lambda request: troubles.append(request.url))
+        path = report.save(tmp_path / "report.html")
+        page.goto(path.as_uri())
+        page.wait_for_selector("[data-drawn]", timeout=20_000)
+        assert troubles.pop(0) == path.as_uri()  # the page itself is the only thing that is loaded
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert troubles == []
+
+
+def texts(page, *ids):
+    return [page.locator(f"#{name}").inner_text() for name in ids]
+
+
+def test_opens_offline_with_every_chart_drawn(visit, report):
+    page = visit(report)
+    assert page.title() == "Wine & <prices>"
+    charts = page.locator(".chart").count()
+    assert page.locator(".chart svg").count() == charts == 6
+    assert page.locator("#curve svg .mark-line path").count() >= 1
+    assert texts(page, "peer-name") == ["DecisionTreeClassifier"]
+    assert page.locator("#curve svg .mark-symbol path").count() == len(report.facts.points) + 3
+    assert len(report.page) < 3_000_000
+
+
+def test_the_slider_moves_every_figure_by_keyboard(visit, report):
+    page = visit(report)
+    figures = ("budget", "f-error", "f-cost", "f-trees", "lead", "features", "confusion", "story")
+    slider = page.get_by_label("Budget", exact=True)
+    page.keyboard.press("Tab")  # the theme, then the slider
+    page.keyboard.press("Tab")
+    assert slider.evaluate("element => element === document.activeElement")
+    chosen, spoken = texts(page, *figures), slider.get_attribute("aria-valuetext")
+    assert chosen[0] == "6"
+    where = page.locator("#curve svg").inner_html()
+    page.keyboard.press("Home")
+    free = texts(page, *figures)
+    common = report.facts.points[0]
+    assert free[:4] == ["0", f"{100 * common.error:.0f}%", "0", "0"]
+    assert all(now != before for now, before in zip(free, chosen, strict=True))
+    assert slider.get_attribute("aria-valuetext") != spoken
+    page.wait_for_function("before => document.querySelector('#curve svg').innerHTML !== before", arg=where)
+    page.keyboard.press("ArrowRight")
+    assert texts(page, "f-cost") != ["0"]
+    page.get_by_role("button", name="Back to chosen").click()
+    assert texts(page, *figures) == chosen
+
+
+def test_stories_change_with_the_row(visit, report):
+    page = visit(report)
+    stories = report.facts.stories
+    for place in (0, len(stories) - 1):
+        page.get_by_label("Row", exact=True).select_option(str(place))
+        told = stories[place].tellings[report.facts.chosen]
+        assert page.locator("#story tr").count() == 1 + len(told.steps)
+        assert stories[place].names[told.steps[0][0]] in page.locator("#story tr").nth(1).inner_text()
+        assert f"for {told.spent:g}." in texts(page, "story-text")[0]
+
+
+def brightness(page, selector, what="backgroundColor"):
+    colour = page.locator(selector).first.evaluate(f"element => getComputedStyle(element).{what}")
+    return sum(map(float, re.findall(r"[\d.]+", colour)[:3]))
+
+
+def test_light_and_dark_by_system_and_by_hand(visit, report):
+    page = visit(report, color_scheme="dark")
+    assert brightness(page, "body") < 150 < brightness(page, "body", "color")
+    label = "#curve svg .role-axis-label text"
+    dark = brightness(page, label, "fill")
+    page.get_by_role("button", name="Light").click()
+    assert brightness(page, "body") > 700
+    assert brightness(page, label, "fill") < dark  # charts take their colours from the page
+    page.get_by_role("button", name="Dark").click()
+    assert brightness(page, "body") < 150
+    assert brightness(visit(report, color_scheme="light"), "body") > 700
+
+
+def test_prints_light_without_controls(visit, report):
+    page = visit(report, color_scheme="dark")
+    assert page.locator("#slider").is_visible()
+    page.emulate_media(media="print")
+    assert brightness(page, "body", "color") < 150
+    assert not page.locator("#slider").is_visible()
+    assert not page.locator("#theme").is_visible()
+    assert page.locator("#curve svg").is_visible()
+    assert page.pdf().startswith(b"%PDF")
+
+
+def test_nothing_is_wider_than_a_phone(visit, report):
+    page = visit(report, viewport={"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for chart in page.locator(".chart svg").all():
+        assert chart.bounding_box()["width"] <= 390
+
+
+def test_names_from_data_are_harmless(visit, hostile):
+    page = visit(hostile)
+    page.get_by_label("Row", exact=True).select_option("0")
+    page.keyboard.press("Home")
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("img").count() == 0
+    assert page.locator("h1").inner_text() == HOSTILE
+    assert HOSTILE in page.locator("#features").inner_text()
+    assert f"{HOSTILE}g" in page.locator("#groups").inner_text()
+    assert f"{HOSTILE}yes" in page.locator("#confusion").inner_text()
+    assert hostile.page.count("</script>") == 4
+
+
+def test_only_its_own_scripts_run(browser, report, tmp_path):
+    page = browser.new_page()
+    page.goto(report.save(tmp_path / "report.html").as_uri())
+    page.evaluate("addEventListener('securitypolicyviolation', () => { window.refused = true; })")
+    page.evaluate(
+        "document.body.insertAdjacentHTML('beforeend', '<p id=x onclick=\"window.hacked=1\">x</p>')"
+    )
+    page.locator("#x").click()
+    page.wait_for_function("() => window.refused")
+    assert page.evaluate("window.hacked") is None
+    page.close()
+
+
+def test_notebooks_show_the_page_in_a_frame(browser, report):
+    page = browser.new_page()
+    page.set_content(report._repr_html_())
+    frame = page.frame_locator("iframe")
+    frame.locator("[data-drawn]").wait_for(state="attached", timeout=20_000)
+    assert frame.locator("h1").inner_text() == "Wine & <prices>"
+    page.close()
