@@ -86,13 +86,13 @@ def boosted(settings: Iterable[Setting], task: Task) -> Iterator[Model]:
     """
     with ThreadPoolExecutor(task.n_jobs) as pool:
         settings = list(settings)
-        boosters = pool.map(lambda s: fit(task, s.data, s.parameters), settings)
+        boosters = pool.map(lambda s: fit(task, s.data, s.parameters, rounds_of(task)[-1]), settings)
         for booster, how in zip(boosters, settings, strict=True):
             yield from prefixes(how.what, booster, task)
 
 
-def fit(task: Task, data: lightgbm.Dataset, parameters: dict[str, Any]) -> lightgbm.Booster:
-    """A classifier of as many rounds as the longest prefix has."""
+def fit(task: Task, data: lightgbm.Dataset, parameters: dict[str, Any], rounds: int) -> lightgbm.Booster:
+    """A classifier."""
     several = {"objective": "multiclass", "num_class": task.n_classes}
     objective = several if task.n_classes > 2 else {"objective": "binary"}
     same = {
@@ -102,7 +102,7 @@ def fit(task: Task, data: lightgbm.Dataset, parameters: dict[str, Any]) -> light
         "num_threads": 1,
         "verbosity": -1,
     }
-    return lightgbm.train(objective | same | parameters, data, rounds_of(task)[-1])
+    return lightgbm.train(objective | same | parameters, data, rounds)
 
 
 def rounds_of(task: Task) -> tuple[int, ...]:
