@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -120,13 +121,13 @@ def draw(figures: dict, docs: Path) -> None:
             draw_panels(figures["sets"], partial(_panel, others=others), docs / f"{name}.svg")
 
 
-COLOURS = ("#7570b3", "#d95f02", "#e7298a", "#66a61e", "#a6761d", "#1b9ecf")
+COLOURS = ("#7570b3", "#d95f02", "#e7298a", "#66a61e", "#a6761d", "#1b9ecf", "#e6ab02", "#e41a1c", "#8dd3c7")
 
 
 def _panel(ax, found: dict, others: list[str]) -> None:
     shown = (lambda error: 1 - np.array(error)) if found["ranking"] else np.array
     most = found["budgets"][-1] * 1.1
-    for title, colour in zip(others, COLOURS, strict=False):
+    for title, colour in zip(others, cycle(COLOURS), strict=False):
         cost, error = np.transpose(sorted(map(tuple, found["curves"][title]["points"])))
         ax.plot(
             cost[cost <= most],
