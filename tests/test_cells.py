@@ -120,7 +120,6 @@ def test_a_set_is_measured_once_and_the_page_is_written_from_files(tmp_path, mon
         frontier.run(["wdbc"], quick=True, out=tmp_path, again=True)
 
 
-@pytest.mark.slow
 def test_all_methods_on_a_small_set(tmp_path):
     mpl.use("svg")
     frontier.run(["wdbc"], quick=True, out=tmp_path)

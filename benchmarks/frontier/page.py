@@ -94,7 +94,7 @@ def criteria(every: list[Cell]) -> Iterator[tuple[str, str, bool]]:
         f"{wins} wins of {len(low)}",
         wins > len(low) - wins,
     )
-    yield "the paper's method never better beyond noise", f"better in {paper} cells", not paper
+    yield "the paper's method never better beyond noise", f"better in {paper} of {len(every)}", not paper
 
 
 def _sections(sets: list[dict]) -> Iterator[str]:
