@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench paper paper-quick docs clean
+.PHONY: help demo test check bench paper paper-quick frontier docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -33,6 +33,9 @@ paper: $(VENV)/.bench  ## measure the paper's tables and figures and the peers, 
 
 paper-quick: $(VENV)/.bench  ## the same on few rows and settings, in minutes, into .paper-quick/
 	$(RUN) -m benchmarks paper --quick --out .paper-quick
+
+frontier: $(VENV)/.bench  ## compare with the best peer of every cell, in hours; what is measured is kept; write docs/frontier.md
+	$(RUN) -m benchmarks frontier
 
 docs: $(VENV)/.docs  ## build the documentation into site/
 	$(VENV)/bin/mkdocs build --strict

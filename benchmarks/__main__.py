@@ -1,4 +1,4 @@
-"""``python -m benchmarks`` measures speed and savings; ``python -m benchmarks paper`` the paper's figures."""
+"""``python -m benchmarks`` measures speed and savings, ``... paper`` the paper's figures, ``... frontier`` who errs least."""
 
 import warnings
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import matplotlib
 
-from benchmarks import curve, exit, paper, speed
+from benchmarks import curve, data, exit, frontier, paper, speed
 from budgetforest import BudgetForestWarning
 
 MEASUREMENTS = {"speed": speed.run, "exit": exit.run, "curve": curve.run}
@@ -15,7 +15,7 @@ MEASUREMENTS = {"speed": speed.run, "exit": exit.run, "curve": curve.run}
 @click.group(invoke_without_command=True)
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Run every measurement but the paper's, or those named; results are written beside this package."""
+    """Run every measurement but the long ones (paper, frontier), or those named; results are written beside this package."""
     warnings.simplefilter("ignore", BudgetForestWarning)  # a constant column is no news here
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "budgetforest"  # the same picture is the same file
@@ -37,6 +37,18 @@ for name, run in MEASUREMENTS.items():
 def paper_(names: tuple[str, ...], quick: bool, out: Path | None) -> None:
     """Measure the paper's tables and figures, all or the NAMES, and write the page of results."""
     paper.run(names, quick=quick, out=out)
+
+
+@main.command("frontier")
+@click.argument("sets", nargs=-1, type=click.Choice(data.names()), metavar="[SETS]...")
+@click.option("--quick", is_flag=True, help="Small sets and few settings: a minute.")
+@click.option("--again", is_flag=True, help="Measure also what has been measured.")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Where to write instead of docs/."
+)
+def frontier_(sets: tuple[str, ...], quick: bool, again: bool, out: Path | None) -> None:
+    """Compare budgetforest with the best peer at every budget, on all data sets or the SETS."""
+    frontier.run(sets, quick=quick, again=again, out=out)
 
 
 main(prog_name="python -m benchmarks")

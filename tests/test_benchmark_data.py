@@ -1,5 +1,6 @@
 """What the benchmarks read is what was published, or is said to be absent. Nothing here uses the network."""
 
+from pathlib import Path
 from urllib.error import URLError
 
 import benchmarks.data as bench
@@ -7,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmarks.data import Absent, Data, Mismatch, kmeans, letor, sources, splits
-from benchmarks.data.sets import SETS, Entry
+from benchmarks.data.sets import SETS, Entry, skewed
 from sklearn import datasets
 from sklearn.utils import Bunch
 
@@ -181,7 +182,7 @@ def test_absent_data_say_why_and_what_to_do(offline, name):
         bench.load(name)
     message = str(caught.value)
     assert message.startswith(f"{name} is absent: ")
-    assert f"Set BUDGETFOREST_DATA to a folder with {name}.parquet." in message
+    assert f"Set BUDGETFOREST_DATA to a folder with {SETS[name].table or name}.parquet." in message
 
 
 def test_yahoo_is_to_be_had_from_yahoo(offline):
@@ -222,6 +223,26 @@ def test_a_set_is_added_in_one_entry(offline, monkeypatch):
     data = bench.load("toy")
     assert (data.title, data.X.shape, "toy" in bench.names()) == ("Toy", (8, 1), True)
     assert [len(part) for part in bench.split(data, 0)] == [4, 2, 2]
+
+
+def test_a_set_may_be_another_s_table_with_other_prices(offline, monkeypatch):
+    table = pd.DataFrame({"a": range(8), "b": 1, "target": [0, 1] * 4})
+    toy = Entry("Toy", 8, 2, {0: 4, 1: 4}, lambda: table)
+    monkeypatch.setitem(SETS, "toy", toy)
+    monkeypatch.setitem(SETS, "dear", toy._replace(title="Dear toy", table="toy", prices=skewed, fetch=None))
+    with pytest.raises(Absent, match=r"dear is absent: .* a folder with toy\.parquet"):
+        bench.load("dear")
+    plain, dear = bench.load("toy"), bench.load("dear")
+    pd.testing.assert_frame_equal(plain.X, dear.X)
+    assert (plain.costs, dear.title, dear.costs.tolist()) == (None, "Dear toy", skewed(2).tolist())
+
+
+def test_skewed_prices_are_spread_over_all_factors_from_1_to_100():
+    prices = skewed(4000)
+    assert 1 <= prices.min() < 1.1
+    assert 90 < prices.max() <= 100
+    assert abs(np.median(prices) - 10) < 1
+    np.testing.assert_array_equal(skewed(10), skewed(10))
 
 
 LINES = """\
@@ -281,6 +302,7 @@ def test_sizes_are_those_of_the_paper():
     assert sizes("miniboone") == [45_523, 19_510, 65_031]
     assert sizes("cifar10_kmeans400") == [19_761, 8_468, 10_000]
     assert sizes("miniboone_tiny") == [2_000, 1_000, 2_000]
+    assert sizes("mnist_sample") == [4_000, 2_000, 10_000]
     train, _, test = SETS["covtype"].split(np.zeros(581_012), None, np.random.default_rng(7))
     order = np.random.default_rng(7).permutation(581_012)
     np.testing.assert_array_equal(train, order[:36_603])
@@ -374,12 +396,13 @@ def test_features_look_like_the_columns_of_the_folder(data_folder, dictionary):
 @pytest.mark.data
 @pytest.mark.parametrize("name", SETS)
 def test_the_folder_has_what_was_published(data_folder, name):
-    if not (data_folder / f"{name}.parquet").exists():
-        pytest.skip(f"{name}.parquet is not in the folder")
+    file = f"{SETS[name].table or name}.parquet"
+    if not (data_folder / file).exists():
+        pytest.skip(f"{file} is not in the folder")
     data = bench.load(name)
     assert data.X.dtypes.eq(np.float32).all()
     assert len(data.X) == len(data.y) == SETS[name].rows
-    if data.costs is not None:
+    if isinstance(data.costs, Path):
         assert pd.read_csv(data.costs)["feature"].tolist() == [*data.X]
     if name == "miniboone_tiny":
         assert data.title == "MiniBooNE (5,000 of 130,064 rows)"

@@ -1,12 +1,18 @@
 """Every method of the comparison keeps the rules of the frame."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.methods import Part, Task, measure, methods
+from benchmarks.methods import Part, Task, feature_pools, measure, methods
 from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.ensemble import ExtraTreesClassifier
 
+from budgetforest.charge import charge, scores
 from budgetforest.costs import read_costs
+from budgetforest.forest import Answer
 
 pytestmark = pytest.mark.filterwarnings("ignore::budgetforest.BudgetForestWarning")
 
@@ -66,3 +72,26 @@ def test_a_method_ranks_documents_and_is_judged_by_query(title):
     curve = measure(title, methods()[title], task)
     assert curve.loss.shape[1] == curve.spent.shape[1] == 10
     assert curve.error[-1] < curve.error[0]
+
+
+def test_pools_of_equal_prices_are_nested_down_to_one_feature():
+    task = task_of(load_wine)
+    pools = feature_pools.pools(replace(task, costs=read_costs(None, None, [f"x{j}" for j in range(13)])))
+    assert [len(pool) for pool in pools] == [13, 10, 8, 6, 5, 4, 3, 2, 1]
+    assert all(set(small) < set(large) for large, small in pairwise(pools))
+
+
+def test_uneven_prices_give_more_pools_and_dear_features_stay_longer_by_the_root():
+    pools = feature_pools.pools(task_of(load_wine))
+    assert len(set(pools)) == len(pools) > 9
+    gain, price = np.array([4.0, 30.0, 50.0, 1.0]), np.array([1.0, 9.0, 25.0, 0.0])
+    assert feature_pools.without_least((2, 3, 5, 8), gain, price) == (2, 3, 8)
+    assert feature_pools.without_least((2, 3, 5, 8), gain, price**0.5) == (3, 5, 8)
+
+
+def test_a_forest_of_a_pool_votes_and_pays_as_on_its_own_columns():
+    task, pool = task_of(load_wine), (1, 4, 9)
+    model = ExtraTreesClassifier(5, random_state=0).fit(task.train.X[:, pool], task.train.y)
+    forest = feature_pools.on_all_features(model, pool, task)
+    np.testing.assert_allclose(scores(forest, task.test.X) / 5, model.predict_proba(task.test.X[:, pool]))
+    assert set(np.flatnonzero(charge(forest, task.test.X, Answer.PROBA).acquired.any(axis=0))) <= set(pool)

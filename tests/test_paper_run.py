@@ -9,7 +9,7 @@ import pytest
 from benchmarks import paper
 from benchmarks.data import load
 from benchmarks.paper import versus
-from benchmarks.paper.rows import task_of
+from benchmarks.tasks import task_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::budgetforest.BudgetForestWarning")
 

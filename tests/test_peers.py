@@ -1,5 +1,8 @@
 """Other forests are charged as ours are; the counter is checked against each library's own paths."""
 
+import json
+
+import catboost
 import lightgbm
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from budgetforest.arrays import LEAF
 from budgetforest.charge import charge, scores, walker
 from budgetforest.costs import read_costs
 from budgetforest.forest import Answer, Context, first_trees, join, tree_of
-from budgetforest.peers import from_lightgbm, from_sklearn
+from budgetforest.peers import from_catboost, from_lightgbm, from_sklearn
 
 PRICES = {
     "uneven": lambda m: (np.arange(m) % 7 + 0.5, None),
@@ -216,3 +219,66 @@ def test_boosters_that_cannot_be_charged_are_refused():
         from_lightgbm(boost(X, y, linear_tree=True), costs)
     with pytest.raises(InvalidCosts, match="4 prices for a model of 12 features"):
         from_lightgbm(boost(X, y), prices("uneven", 4))
+
+
+def catboost_model(X, y, kind="SymmetricTree", **parameters):
+    fixed = {"iterations": 8, "depth": 3, "learning_rate": 0.3, "grow_policy": kind, "thread_count": 1}
+    quiet = {"allow_writing_files": False, "verbose": False, "loss_function": "MultiClass"}
+    return catboost.CatBoostClassifier(**fixed | quiet | parameters).fit(X, y)
+
+
+def catboost_paths(model, X, folder):
+    """Features met in a walk over CatBoost's dump; that the walk is CatBoost's own is seen by the scores."""
+    model.save_model(str(folder / "model.json"), format="json")
+    dumped = json.loads((folder / "model.json").read_text())
+    columns = dumped["features_info"]["float_features"]
+
+    def goes_right(split, row):
+        j = split["float_feature_index"]
+        if np.isnan(row[j]):
+            return columns[j]["nan_value_treatment"] == "AsTrue"
+        return row[j] > np.float32(split["border"])
+
+    met, raw = [[] for _ in X], np.zeros((len(X), len(model.classes_)))
+    for i, row in enumerate(X):
+        for tree in dumped.get("oblivious_trees", []):
+            leaf = sum(int(goes_right(split, row)) << level for level, split in enumerate(tree["splits"]))
+            met[i] += [split["float_feature_index"] for split in tree["splits"]]
+            raw[i] += np.reshape(tree["leaf_values"], (-1, raw.shape[1]))[leaf]
+        for node in dumped.get("trees", []):
+            while "split" in node:
+                met[i].append(node["split"]["float_feature_index"])
+                node = node["right" if goes_right(node["split"], row) else "left"]
+            raw[i] += node["value"]
+    np.testing.assert_allclose(raw, model.predict(X, prediction_type="RawFormulaVal"), atol=1e-9)
+    return met
+
+
+@pytest.mark.parametrize("kind", ["SymmetricTree", "Depthwise", "Lossguide"])
+@pytest.mark.parametrize("missing", ["never", "in training", "as the largest", "at prediction"])
+def test_a_row_of_catboost_pays_for_the_splits_it_meets(kind, missing, tmp_path):
+    X, y = rows(shifted, 0.1 if missing in ("in training", "as the largest") else 0.0)
+    model = catboost_model(X[::2], y[::2], kind, nan_mode="Max" if missing == "as the largest" else "Min")
+    X = with_gaps(X[:150], 0.2) if missing == "at prediction" else X[:150]
+    paths = catboost_paths(model, X, tmp_path)
+    for priced in ("uneven", "panels"):
+        costs = prices(priced, X.shape[1])
+        assert_charged(from_catboost(model, costs), X, paths, costs)
+
+
+def test_leaves_are_those_of_catboost():
+    X, y = rows(load_wine, 0.1)
+    for kind in ("SymmetricTree", "Depthwise"):
+        model = catboost_model(X, y, kind)
+        theirs = model.calc_leaf_indexes(X).T
+        ours = walker(from_catboost(model, prices("uneven", 13)), len(X))(X)
+        for a, b in zip(ours, theirs, strict=True):
+            pairs = set(zip(a.tolist(), b.tolist(), strict=True))
+            assert len(pairs) == len(np.unique(a)) == len(np.unique(b))
+
+
+def test_a_catboost_model_of_categories_is_refused():
+    X, y = rows(shifted)
+    table = pytest.importorskip("pandas").DataFrame(X).assign(kind=y.astype(str))
+    with pytest.raises(InvalidParameter, match="categorical"):
+        from_catboost(catboost_model(table, y, cat_features=["kind"]), prices("uneven", 13))

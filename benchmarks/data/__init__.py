@@ -26,8 +26,8 @@ class Data(NamedTuple):
     """For plots and tables."""
     X: pd.DataFrame
     y: np.ndarray
-    costs: Path | None = None
-    """A price list, None for a cost of 1 each."""
+    costs: Path | np.ndarray | None = None
+    """A price list, prices, or None for a cost of 1 each."""
     query: np.ndarray | None = None
     """Of ranking sets, the query of each row."""
     note: str = ""
@@ -42,15 +42,21 @@ def names() -> list[str]:
 def load(name: str) -> Data:
     """A data set, checked by rows, columns and class counts; raises ``Absent``."""
     entry = _entry(name)
-    path = store.find(f"{name}.parquet")
+    path = store.find(f"{entry.table or name}.parquet")
     table = _checked(name, entry, pd.read_parquet(path)) if path else _fetched(name, entry)
     query = table.pop("query").to_numpy() if "query" in table else None
     y = entry.labels(table.pop("target").to_numpy())
-    costs = entry.prices and store.find(f"costs/{entry.prices}.csv")
+    costs = _prices(entry)
     notes = [entry.note] if entry.note else []
     if entry.prices and costs is None:
         notes.append(f"prices absent (costs/{entry.prices}.csv of the data folder), 1 each instead")
     return Data(name, entry.title, table.astype(np.float32), y, costs, query, "; ".join(notes))
+
+
+def _prices(entry: Entry) -> Path | np.ndarray | None:
+    if callable(entry.prices):
+        return entry.prices(entry.columns)
+    return store.find(f"costs/{entry.prices}.csv") if entry.prices else None
 
 
 def present(wanted: Iterable[str]) -> Iterator[Data]:
@@ -84,11 +90,11 @@ def _fetched(name: str, entry: Entry) -> pd.DataFrame:
         raise _absent(name, entry, why) from error
     except (OSError, ValueError) as error:  # no network, no such file; OpenML's own errors are ValueErrors
         raise _absent(name, entry, f"{type(error).__name__}, {error}") from error
-    return store.keep(_checked(name, entry, entry.prepare(raw)), f"{name}.parquet")
+    return store.keep(_checked(name, entry, entry.prepare(raw)), f"{entry.table or name}.parquet")
 
 
 def _absent(name: str, entry: Entry, why: str) -> Absent:
-    where = f"Set BUDGETFOREST_DATA to a folder with {name}.parquet."
+    where = f"Set BUDGETFOREST_DATA to a folder with {entry.table or name}.parquet."
     return Absent(f"{name} is absent: {why}. {where} {entry.obtain}".rstrip())
 
 

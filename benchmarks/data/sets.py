@@ -40,12 +40,19 @@ class Entry(NamedTuple):
     """By default half of every class for training, a quarter each for validation and test."""
     labels: Callable[[np.ndarray], np.ndarray] = same
     """From the published labels to those that are learnt."""
-    prices: str | None = None
-    """The price list in the folder's costs; None is a cost of 1 each, as in the paper."""
+    prices: str | Callable[[int], np.ndarray] | None = None
+    """The price list in the folder's costs, or prices of so many features; None is a cost of 1 each, as in the paper."""
     note: str = ""
     """What a reader of a table must know."""
     obtain: str = ""
     """How to come by data that cannot be fetched."""
+    table: str | None = None
+    """The set whose table this is, if it is not its own."""
+
+
+def skewed(n_features: int) -> np.ndarray:
+    """Prices from 1 to 100 of which every factor is as likely, always the same."""
+    return 100 ** np.random.default_rng(0).random(n_features)
 
 
 SETS = {
@@ -226,4 +233,26 @@ SETS = {
     ),
     "shuttle": Entry("Shuttle", 58_000, 9, dict(enumerate((10, 13, 3_267, 50, 171, 8_903, 45_586)))),
     "adult": Entry("Adult", 48_842, 14, {0: 37_155, 1: 11_687}, split=then_test(32_561, stratified(0, 0, 1))),
+}
+
+# The same tables with other prices or fewer rows
+SETS |= {
+    "covtype_skewed": SETS["covtype"]._replace(
+        title="Forest Covertype, skewed prices",
+        prices=skewed,
+        note="prices drawn from 1 to 100",
+        table="covtype",
+    ),
+    "miniboone_tiny_skewed": SETS["miniboone_tiny"]._replace(
+        title="MiniBooNE (5,000 of 130,064 rows), skewed prices",
+        prices=skewed,
+        note="the authors' sample of 5,000 of 130,064 rows; prices drawn from 1 to 100",
+        table="miniboone_tiny",
+    ),
+    "mnist_sample": SETS["mnist"]._replace(
+        title="MNIST (16,000 of 70,000 rows)",
+        split=then_test(60_000, permuted(4_000, 2_000, 0)),
+        note="6,000 of the 60,000 training rows, all test rows",
+        table="mnist",
+    ),
 }

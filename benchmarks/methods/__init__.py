@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import chain
 from pkgutil import iter_modules
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ import numpy as np
 from budgetforest import Choice, Curve, curve_of, precision_at
 from budgetforest.charge import charge, scores
 from budgetforest.costs import Costs
+from budgetforest.curve import envelope
 from budgetforest.forest import Answer, Forest
 
 
@@ -91,7 +93,10 @@ def measure(title: str, method: Method, task: Task) -> Curve:
     """The curve of one method: models are taken on validation rows and judged on test rows."""
     common = np.bincount(task.train.y, minlength=task.n_classes).astype(float)
     free = Model("no feature", lambda X: (np.tile(common, (len(X), 1)), np.zeros(len(X))), rank=1.0)
-    return curve_of(title, [_offer(model, task) for model in (free, *method(task))])
+    taken: list[Choice] = []
+    for model in chain([free], method(task)):
+        taken = envelope([*taken, _offer(model, task)])  # what cannot be taken any more need not be kept
+    return curve_of(title, taken)
 
 
 def _offer(model: Model, task: Task) -> Choice:

@@ -10,7 +10,7 @@ Neighbouring trade-offs take turns in leaves and rate; every trade-off has as ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
@@ -32,6 +32,10 @@ TRADE_OFFS = (1e-5, *10 ** np.arange(-3.5, 1.1, 0.25))
 """Price of the mean feature in units of loss per row; from about 1 on, no feature of that price is bought."""
 WORK = {"lazy": 2.8e8, "coupled": 3e8}
 """Rows x features x classes x fits that take a minute or two on two cores."""
+
+
+Predict = Callable[[np.ndarray, int, int], np.ndarray]
+"""From rows, a first round and the one after the last to what these rounds add to the raw scores."""
 
 
 class Setting(NamedTuple):
@@ -82,13 +86,13 @@ def boosted(settings: Iterable[Setting], task: Task) -> Iterator[Model]:
     """
     with ThreadPoolExecutor(task.n_jobs) as pool:
         settings = list(settings)
-        boosters = pool.map(lambda s: fit(task, s.data, s.parameters), settings)
+        boosters = pool.map(lambda s: fit(task, s.data, s.parameters, rounds_of(task)[-1]), settings)
         for booster, how in zip(boosters, settings, strict=True):
             yield from prefixes(how.what, booster, task)
 
 
-def fit(task: Task, data: lightgbm.Dataset, parameters: dict[str, Any]) -> lightgbm.Booster:
-    """A classifier of as many rounds as the longest prefix has."""
+def fit(task: Task, data: lightgbm.Dataset, parameters: dict[str, Any], rounds: int) -> lightgbm.Booster:
+    """A classifier."""
     several = {"objective": "multiclass", "num_class": task.n_classes}
     objective = several if task.n_classes > 2 else {"objective": "binary"}
     same = {
@@ -98,7 +102,7 @@ def fit(task: Task, data: lightgbm.Dataset, parameters: dict[str, Any]) -> light
         "num_threads": 1,
         "verbosity": -1,
     }
-    return lightgbm.train(objective | same | parameters, data, rounds_of(task)[-1])
+    return lightgbm.train(objective | same | parameters, data, rounds)
 
 
 def rounds_of(task: Task) -> tuple[int, ...]:
@@ -106,32 +110,39 @@ def rounds_of(task: Task) -> tuple[int, ...]:
 
 
 def prefixes(what: str, booster: lightgbm.Booster, task: Task) -> Iterator[Model]:
-    """A booster on offer from its first round on, unless it never splits."""
-    forest = from_lightgbm(booster, task.costs)
+    """A booster on offer from its first round on."""
+
+    def predict(X: np.ndarray, first: int, last: int) -> np.ndarray:
+        return booster.predict(X, start_iteration=first, num_iteration=last - first, raw_score=True)
+
+    forest, a_round = from_lightgbm(booster, task.costs), booster.num_model_per_iteration()
+    return staged_models(what, forest, a_round, rounds_of(task), predict)
+
+
+def staged_models(
+    what: str, forest: Forest, a_round: int, rounds: Sequence[int], predict: Predict
+) -> Iterator[Model]:
+    """The models after as many of these rounds as there are, of so many trees each; none if no tree splits."""
     if (forest.nodes.feature == LEAF).all():
         return
-    rounds = [n for n in rounds_of(task) if n <= booster.current_iteration()]
-    staged = Staged(booster, rounds)
-    for place, n in enumerate(rounds):
-        trees = first_trees(forest, n * booster.num_model_per_iteration())
+    staged = Staged(predict, [n for n in rounds if n * a_round <= forest.n_trees])
+    for place, n in enumerate(staged.rounds):
+        trees = first_trees(forest, n * a_round)
         yield Model(f"{n} rounds, {what}", partial(judge, staged, place, trees))
 
 
 class Staged:
     """Raw scores after each of several numbers of rounds, in one pass over all rounds."""
 
-    def __init__(self, booster: lightgbm.Booster, rounds: list[int]) -> None:
-        self.booster, self.rounds = booster, rounds
+    def __init__(self, predict: Predict, rounds: list[int]) -> None:
+        self.predict, self.rounds = predict, rounds
         self.X: np.ndarray | None = None
         self.raw: list[np.ndarray] = []
 
     def after(self, place: int, X: np.ndarray) -> np.ndarray:
         """(n) or (n, k) raw scores; those of the other numbers of rounds are kept for the same rows."""
         if self.X is not X:
-            parts = [
-                self.booster.predict(X, start_iteration=low, num_iteration=high - low, raw_score=True)
-                for low, high in pairwise([0, *self.rounds])
-            ]
+            parts = [self.predict(X, first, last) for first, last in pairwise([0, *self.rounds])]
             self.X, self.raw = X, list(np.cumsum(parts, axis=0))
         return self.raw[place]
 

@@ -8,7 +8,7 @@ import pandas as pd
 from rich.progress import track
 
 from benchmarks.data import Absent, load
-from benchmarks.paper.rows import absences
+from benchmarks.tasks import absences
 from budgetforest import BudgetForestClassifier, Powers
 from budgetforest.arrays import LEAF
 from budgetforest.forest import tree_of

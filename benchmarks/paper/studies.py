@@ -11,8 +11,8 @@ from rich.progress import track
 from benchmarks.methods import Task
 from benchmarks.methods import measure as measure_method
 from benchmarks.methods.budgetrf import models
-from benchmarks.paper.rows import absences, tasks
 from benchmarks.paper.versus import LADDER
+from benchmarks.tasks import absences, tasks
 from budgetforest import BudgetForestClassifier
 from budgetforest.budget import ALPHAS
 from budgetforest.charge import charge

@@ -9,7 +9,7 @@ from rich.progress import track
 from sklearn.ensemble import RandomForestClassifier
 
 from benchmarks.methods import Task
-from benchmarks.paper.rows import absences, tasks
+from benchmarks.tasks import absences, tasks
 from budgetforest import BudgetForestClassifier
 from budgetforest.charge import charge
 from budgetforest.forest import Answer, Forest, first_trees

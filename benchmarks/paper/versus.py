@@ -3,15 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 from rich.progress import Progress
 
 from benchmarks.methods import Task, methods
 from benchmarks.methods import measure as measure_method
-from benchmarks.paper.rows import absences, tasks
+from benchmarks.pictures import draw_panels
+from benchmarks.tasks import absences, tasks
+from benchmarks.verdicts import tally, verdict
 from budgetforest.curve import Curve, Interval, interval
 
 SETS = (
@@ -109,43 +111,23 @@ def apart(ours: Curve, other: Curve, budgets: list[float]) -> list[Interval]:
     return [interval(other.loss[other.taken(b)] - ours.loss[ours.taken(b)]) for b in budgets]
 
 
-def verdict(difference: list[float]) -> str:
-    """Win, tie or loss of ours: a tie where the interval holds 0."""
-    _, low, high = difference
-    return "win" if low > 0 else "loss" if high < 0 else "tie"
-
-
 def draw(figures: dict, docs: Path) -> None:
     """Figure 4 beside the paper's peers, and the same beside today's."""
     others = sorted({t for s in figures["sets"] for t in s["curves"]} - set(OURS))
     theirs = [title for title in others if title in THEIRS]
     today = [title for title in others if title not in THEIRS]
     for name, others in (("figure4", theirs), ("peers", today)):
-        sets = figures["sets"]
-        if not sets:
-            continue
-        across = min(3, len(sets))
-        down = -(-len(sets) // across)
-        figure, axes = plt.subplots(
-            down, across, figsize=(4.2 * across, 3.2 * down), layout="constrained", squeeze=False
-        )
-        for ax in axes.flat[len(sets) :]:
-            ax.set_visible(False)
-        for ax, found in zip(axes.flat, sets, strict=False):
-            _panel(ax, found, others)
-        handles, labels = axes.flat[0].get_legend_handles_labels()
-        figure.legend(handles, labels, frameon=False, loc="outside lower center", ncols=4)
-        figure.savefig(docs / f"{name}.svg", metadata={"Date": None})
-        plt.close(figure)
+        if figures["sets"]:
+            draw_panels(figures["sets"], partial(_panel, others=others), docs / f"{name}.svg")
 
 
-COLOURS = ("#7570b3", "#d95f02", "#e7298a", "#66a61e", "#a6761d", "#1b9ecf")
+COLOURS = ("#7570b3", "#d95f02", "#e7298a", "#66a61e", "#a6761d", "#1b9ecf", "#e6ab02", "#e41a1c", "#8dd3c7")
 
 
-def _panel(ax, found: dict, others: tuple[str, ...]) -> None:
+def _panel(ax, found: dict, others: list[str]) -> None:
     shown = (lambda error: 1 - np.array(error)) if found["ranking"] else np.array
     most = found["budgets"][-1] * 1.1
-    for title, colour in zip(others, COLOURS, strict=False):
+    for title, colour in zip(others, cycle(COLOURS), strict=False):
         cost, error = np.transpose(sorted(map(tuple, found["curves"][title]["points"])))
         ax.plot(
             cost[cost <= most],
@@ -176,7 +158,6 @@ def _panel(ax, found: dict, others: tuple[str, ...]) -> None:
     low, high = errors.min(), errors[:, 1].max()  # the smallest budget is left to run off
     if not found["ranking"] and low < high:
         ax.set_ylim(low - 0.08 * (high - low), high + 0.08 * (high - low))
-    ax.spines[["top", "right"]].set_visible(False)
 
 
 def section(figures: dict) -> str:
@@ -246,13 +227,9 @@ def _tallies(sets: list[dict]) -> Iterator[str]:
         yield "|---" * (len(sets) + 2) + "|"
         for title in sets[0]["apart"][ours]:
             verdicts = [[verdict(d) for d in found["apart"][ours][title]] for found in sets]
-            cells = [_tally(v) for v in verdicts]
-            yield f"| {title} | {' | '.join(cells)} | {_tally([v for part in verdicts for v in part])} |"
+            cells = [tally(v) for v in verdicts]
+            yield f"| {title} | {' | '.join(cells)} | {tally([v for part in verdicts for v in part])} |"
         yield ""
-
-
-def _tally(verdicts: list[str]) -> str:
-    return " / ".join(str(verdicts.count(kind)) for kind in ("win", "tie", "loss"))
 
 
 def _losses(sets: list[dict]) -> Iterator[str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -36,6 +39,20 @@ def from_lightgbm(booster: Any, costs: Costs, rounds: int | None = None) -> Fore
     return join(trees, Context(trees[0].counts[0], costs, schema, ("any",), Voting.COUNTS, 1.0))
 
 
+def from_catboost(model: Any, costs: Costs) -> Forest:
+    """The trees of a CatBoost model as a ``Forest``: one a round, to be charged only.
+
+    A symmetric tree asks the same of all rows, so every row pays for all of its splits. As with LightGBM,
+    scores come from ``model.predict``; ``counts`` is empty. Charge it for ``Answer.PROBA``.
+    """
+    dumped = _catboost_json(model)
+    columns = {int(f["feature_index"]): f for f in dumped["features_info"]["float_features"]}
+    trees = [_symmetric_tree(tree["splits"], columns) for tree in dumped.get("oblivious_trees", ())]
+    trees += [_catboost_tree(root, columns) for root in dumped.get("trees", ())]
+    schema = _schema(model.feature_names_, costs)
+    return join(trees, Context(np.zeros(1, np.int64), costs, schema, ("any",), Voting.COUNTS, 1.0))
+
+
 def _schema(names: Sequence[str], costs: Costs) -> Schema:
     if len(names) != len(costs.cost):
         raise InvalidCosts(f"there are {len(costs.cost)} prices for a model of {len(names)} features")
@@ -60,7 +77,7 @@ def _tree(fitted: Any) -> Tree:
 
 def _dumped_tree(root: Mapping[str, Any]) -> Tree:
     """A tree of LightGBM's ``dump_model``; its nodes are brought into preorder."""
-    nodes, right_of = _preorder(root)
+    nodes, right_of = _preorder(root, "left_child", "right_child")
     tree = empty_tree(len(nodes), 1)._replace(floor=np.full(1, np.nan))
     for at, node in enumerate(nodes):
         tree.counts[at] = node.get("internal_count", node.get("leaf_count", 0))
@@ -73,7 +90,9 @@ def _dumped_tree(root: Mapping[str, Any]) -> Tree:
     return tree
 
 
-def _preorder(root: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], dict[int, int]]:
+def _preorder(
+    root: Mapping[str, Any], left: str, right: str
+) -> tuple[list[Mapping[str, Any]], dict[int, int]]:
     """Nodes in preorder, and the place of each right child by that of its parent."""
     nodes: list[Mapping[str, Any]] = []
     right_of: dict[int, int] = {}
@@ -82,8 +101,8 @@ def _preorder(root: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], dict[in
         node, above = waiting.pop()
         right_of[above] = at = len(nodes)
         nodes.append(node)
-        if "split_feature" in node:
-            waiting += [(node["right_child"], at), (node["left_child"], -1)]
+        if left in node:
+            waiting += [(node[right], at), (node[left], -1)]
     return nodes, right_of
 
 
@@ -95,3 +114,47 @@ def _missing_route(split: Mapping[str, Any]) -> int:
         raise InvalidParameter("the booster takes zero for missing; train it with zero_as_missing=False")
     left = split["default_left"] if split["missing_type"] == "NaN" else split["threshold"] >= 0
     return MISSING_LEFT if left else MISSING_RIGHT
+
+
+def _catboost_json(model: Any) -> Any:
+    """CatBoost writes its trees to files only."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "model.json")
+        model.save_model(str(path), format="json")
+        return json.loads(path.read_text())
+
+
+def _symmetric_tree(splits: Sequence[Mapping[str, Any]], columns: Mapping[int, Mapping[str, Any]]) -> Tree:
+    """All nodes of a level have the same split; the first one is at the root."""
+    asked = [_catboost_split(split, columns) for split in splits]
+    level = np.zeros(1, np.int32)
+    for _ in asked:
+        level = np.concatenate([[0], level + 1, level + 1])
+    inner, at = level < len(asked), np.arange(len(level))
+    tree = empty_tree(len(level), 1)._replace(floor=np.full(1, np.nan))
+    tree.feature[:], tree.threshold[:], tree.route[:] = np.array([*asked, (LEAF, np.nan, 0)])[level].T
+    tree.left[inner] = at[inner] + 1
+    tree.right[inner] = at[inner] + 2 ** (len(asked) - level[inner])
+    return tree
+
+
+def _catboost_tree(root: Mapping[str, Any], columns: Mapping[int, Mapping[str, Any]]) -> Tree:
+    """A tree of CatBoost that is not symmetric, in preorder."""
+    nodes, right_of = _preorder(root, "left", "right")
+    tree = empty_tree(len(nodes), 1)._replace(floor=np.full(1, np.nan))
+    for at, node in enumerate(nodes):
+        if "split" in node:
+            tree.feature[at], tree.threshold[at], tree.route[at] = _catboost_split(node["split"], columns)
+            tree.left[at], tree.right[at] = at + 1, right_of[at]
+    return tree
+
+
+def _catboost_split(
+    split: Mapping[str, Any], columns: Mapping[int, Mapping[str, Any]]
+) -> tuple[int, float, int]:
+    """Feature, threshold and the way of missing values, which are the least of all unless said otherwise."""
+    if split["split_type"] != "FloatFeature":
+        raise InvalidParameter("the CatBoost model has categorical splits; only numeric ones can be charged")
+    column = columns[split["float_feature_index"]]
+    route = MISSING_RIGHT if column["nan_value_treatment"] == "AsTrue" else MISSING_LEFT
+    return int(column["flat_feature_index"]), float(split["border"]), route

@@ -1,7 +1,7 @@
 """Data sets as tasks, and what is absent."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -12,6 +12,12 @@ from budgetforest.costs import read_costs
 
 def tasks(names: tuple[str, ...], absent: list[str], *, quick: bool = False) -> Iterator[tuple[Data, Task]]:
     """The data sets that are there; of the others ``absent`` gets the reason."""
+    for data in loaded(names, absent):
+        yield data, task_of(data, quick=quick)
+
+
+def loaded(names: Iterable[str], absent: list[str]) -> Iterator[Data]:
+    """As ``tasks``, not yet split."""
     for name in names:
         try:
             with warnings.catch_warnings():
@@ -20,17 +26,18 @@ def tasks(names: tuple[str, ...], absent: list[str], *, quick: bool = False) -> 
         except Absent as reason:
             absent.append(str(reason))
         else:
-            yield data, task_of(data, quick=quick)
+            yield data
 
 
-def task_of(data: Data, *, quick: bool = False) -> Task:
-    """Training, validation and test rows of a data set, with its prices."""
+def task_of(data: Data, *, seed: int = 0, quick: bool = False) -> Task:
+    """Training, validation and test rows of a data set, with its prices; another seed is another split."""
     X = data.X.to_numpy(np.float32)
     _, y = np.unique(data.y, return_inverse=True)
     parts = [
-        Part(X[rows], y[rows], None if data.query is None else data.query[rows]) for rows in split(data, 0)
+        Part(X[rows], y[rows], None if data.query is None else data.query[rows]) for rows in split(data, seed)
     ]
-    return Task(data.title, *parts, read_costs(data.costs, None, list(data.X.columns)), quick=quick)
+    costs = read_costs(data.costs, None, list(data.X.columns))
+    return Task(data.title, *parts, costs, seed=seed, quick=quick)
 
 
 def absences(absent: list[str]) -> str:

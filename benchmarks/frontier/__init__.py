@@ -1,0 +1,69 @@
+"""The frontier: at a budget, who errs least? budgetforest beside the best peer of every cell (data set x budget).
+
+A cell's peer is the one of least error on *test* rows, which nobody could have picked beforehand: the hardest standard.
+A file of figures is written as soon as a set is measured, and the page and its picture from all files.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from rich.progress import Progress
+
+from benchmarks.data import Data
+from benchmarks.frontier import page
+from benchmarks.frontier.cells import measure, steps_of
+from benchmarks.methods import Method, methods
+from benchmarks.tasks import loaded
+
+ROOT = Path(__file__).parents[2]
+SETS = (
+    "covtype",
+    "miniboone_tiny",
+    "cifar10_kmeans400",
+    "statlog_dna",
+    "mnist_sample",
+    "adult",
+    "ann_thyroid",
+    "heart_cleveland",
+    "pima_diabetes",
+    "covtype_skewed",
+    "miniboone_tiny_skewed",
+)
+QUICK = ("pima_diabetes", "wdbc")
+
+
+def run(
+    names: Iterable[str] = (),
+    *,
+    quick: bool = False,
+    again: bool = False,
+    out: Path | None = None,
+    variants: Mapping[str, Method] | None = None,
+) -> None:
+    """Measure the named sets, or all, unless their figures are there, and write the page.
+
+    ``variants``: further methods of our own, by title, measured beside the others and not counted as peers.
+    """
+    docs, results = (out, out / "frontier") if out else (ROOT / "docs", ROOT / "benchmarks/results/frontier")
+    results.mkdir(parents=True, exist_ok=True)
+    names = tuple(names) or (QUICK if quick else SETS)
+    wanted = [name for name in names if again or not _file(results, name).exists()]
+    absent: list[str] = []
+    with Progress() as bars:
+        for data in loaded(wanted, absent):
+            found = _with_bar(data, methods() | dict(variants or {}), quick, bars)
+            found["variants"] = list(variants or {})
+            _file(results, data.name).write_text(json.dumps(found, indent=1) + "\n")
+    order = dict.fromkeys([*SETS, *names, *sorted(file.stem for file in results.glob("*.json"))])
+    figures = [json.loads(file.read_text()) for name in order if (file := _file(results, name)).exists()]
+    page.write(figures, absent, docs)
+
+
+def _file(results: Path, name: str) -> Path:
+    return results / f"{name}.json"
+
+
+def _with_bar(data: Data, compared: Mapping[str, Method], quick: bool, bars: Progress) -> dict:
+    bar = bars.add_task(data.title, total=steps_of(data, compared, quick=quick))
+    return measure(data, compared, quick=quick, tell=lambda: bars.advance(bar))

@@ -1,0 +1,127 @@
+"""The table of cells: who errs least at every budget, and the totals."""
+
+import json
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from benchmarks import frontier
+from benchmarks.data import load
+from benchmarks.frontier import cells, page
+from benchmarks.methods import Model, methods
+
+from budgetforest.costs import read_costs
+from budgetforest.curve import Curve
+
+pytestmark = pytest.mark.filterwarnings("ignore::budgetforest.BudgetForestWarning")
+
+
+def test_budgets_begin_where_something_can_be_bought():
+    few = cells.ladder(read_costs([1.0, 2, 0, 1, 4, 2], None, list("abcdef")))
+    many = cells.ladder(read_costs(np.ones(200), None, [f"x{j}" for j in range(200)]))
+    assert (few[0], few[-1], len(few)) == pytest.approx((1, 4, 8))
+    assert (many[0], many[-1]) == pytest.approx((4, 80))
+    np.testing.assert_allclose(np.diff(np.log(many)), np.log(20) / 7)
+
+
+def test_a_row_tested_twice_is_one_row():
+    def curve(losses):
+        return Curve("", ("a",), np.zeros(1), np.zeros((1, 3)), np.array([losses], float))
+
+    mean = cells.mean_losses(
+        [curve([1, 0, 1]), curve([0, 0, 1])], [np.array([7, 2, 4]), np.array([4, 9, 2])], [5]
+    )
+    np.testing.assert_allclose(mean, [[0.5, 0.5, 1, 0]])  # rows 2, 4, 7, 9
+
+
+def test_few_test_rows_are_split_again():
+    assert cells.splits_of(load("wdbc")) == 10
+    assert cells.splits_of(load("wdbc"), quick=True) == 2
+    many = load("wdbc")
+    times = 15
+    more = many._replace(X=many.X.iloc[np.tile(np.arange(569), times)], y=np.tile(many.y, times))
+    assert cells.splits_of(more) == 1
+
+
+def figures(**errors):
+    """A set of one budget per error; every interval is ten hundredths wide."""
+    made = {
+        title.replace("_", " "): {
+            "at": [(e, e, e) for e in line],
+            "apart": [
+                (e - o, e - o - 0.05, e - o + 0.05) for e, o in zip(line, errors["budgetforest"], strict=True)
+            ],
+        }
+        for title, line in errors.items()
+    }
+    made["BudgetRF, certain exit"] = made["BudgetRF"]
+    budgets = [2.0**place for place in range(len(errors["budgetforest"]))]
+    return {
+        "title": "toy", "note": "", "rows": [4, 2, 2], "splits": 1,
+        "budgets": budgets, "methods": made, "variants": ["no idea"],
+    }  # fmt: skip
+
+
+def test_the_peer_of_a_cell_errs_least_and_is_none_of_our_variants():
+    found = page.cells(
+        figures(budgetforest=[0.2, 0.2], BudgetRF=[0.4, 0.3], other=[0.3, 0.1], no_idea=[0.0, 0.0])
+    )
+    assert [(cell.peer, cell.theirs, cell.paper, cell.low) for cell in found] == [
+        ("other", 0.3, 0.4, True),
+        ("other", 0.1, 0.3, False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("other", "paper", "held"),
+    [
+        ([0.3, 0.3, 0.2, 0.2], [0.3] * 4, [True, True, True]),
+        ([0.3, 0.2, 0.2, 0.2], [0.3] * 4, [True, False, True]),
+        ([0.3, 0.3, 0.2, 0.1], [0.3] * 4, [False, True, True]),
+        ([0.3, 0.3, 0.1, 0.2], [0.3, 0.3, 0.12, 0.3], [False, True, False]),
+    ],
+)
+def test_criteria_fail_where_they_must(other, paper, held):
+    found = page.cells(figures(budgetforest=[0.2] * 4, BudgetRF=paper, other=other))
+    assert [holds for _, _, holds in page.criteria(found)] == held
+
+
+def constant(task):
+    """A method of one model: asks the first feature and errs always."""
+
+    def judge(X):
+        wrong = np.zeros((len(X), task.n_classes))
+        return wrong, np.full(len(X), task.costs.cost[0])
+
+    yield Model("constant", judge)
+
+
+def refuses(task):
+    raise RuntimeError("measured again")
+
+
+def test_a_set_is_measured_once_and_the_page_is_written_from_files(tmp_path, monkeypatch):
+    mpl.use("svg")
+    titles = (cells.OURS, *page.PAPER)
+    monkeypatch.setattr(frontier, "methods", lambda: {title: methods()[title] for title in titles})
+    frontier.run(["wdbc"], quick=True, out=tmp_path, variants={"a variant": constant})
+    found = json.loads((tmp_path / "frontier" / "wdbc.json").read_text())
+    assert (found["splits"], len(found["budgets"]), found["variants"]) == (2, 8, ["a variant"])
+    assert set(found["methods"]) == {*titles, "a variant"}
+    assert all(low <= mean <= high for m in found["methods"].values() for mean, low, high in m["apart"])
+    text = (tmp_path / "frontier.md").read_text()
+    assert text.count("**fail**") + text.count("| pass |") == 3
+    assert "| a variant | 8 / 0 / 0 |" in text
+    assert (tmp_path / "frontier.svg").stat().st_size > 5000
+    monkeypatch.setattr(frontier, "methods", lambda: {cells.OURS: refuses})
+    frontier.run(["wdbc"], quick=True, out=tmp_path)
+    assert (tmp_path / "frontier.md").read_text() == text
+    with pytest.raises(RuntimeError, match="measured again"):
+        frontier.run(["wdbc"], quick=True, out=tmp_path, again=True)
+
+
+def test_all_methods_on_a_small_set(tmp_path):
+    mpl.use("svg")
+    frontier.run(["wdbc"], quick=True, out=tmp_path)
+    text = (tmp_path / "frontier.md").read_text()
+    assert all(f"| {title} |" in text for title in methods() if title != cells.OURS)
