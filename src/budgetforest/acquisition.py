@@ -27,7 +27,7 @@ import numpy as np
 
 from budgetforest.arrays import LEAF
 from budgetforest.errors import InvalidData, InvalidParameter, InvalidValue, near
-from budgetforest.forest import Answer, Forest, Voting, shares, slack_of
+from budgetforest.forest import BELIEF, Answer, Forest, Voting, shares, slack_of
 from budgetforest.tree import next_node
 
 
@@ -407,7 +407,7 @@ class Acquisition(Generator[Need, Any, Decision]):
         return self._as_shares(self._votes())
 
     def _beliefs(self) -> tuple[float, ...]:
-        return self._as_shares(self._belief)
+        return self._as_shares([belief / BELIEF for belief in self._belief])
 
     def _as_shares(self, total: Sequence[float]) -> tuple[float, ...]:
         """What all trees give as shares of 1; without trees, those of the training rows."""

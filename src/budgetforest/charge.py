@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from budgetforest.arrays import Flags, Floats, Ids, Matrix
-from budgetforest.forest import BELIEF, NEVER, Answer, Context, Forest, Votes, join
+from budgetforest.forest import BELIEF, NEVER, Answer, Context, Forest, Votes, join, shares
 from budgetforest.jit import kernel
 from budgetforest.ledger import Ledger, Prices, charge_leaves, charge_rows, open_ledger
 from budgetforest.settle import BLOCK, Exits, exits_for, queues, settle_rows, walked_of
@@ -136,11 +136,10 @@ class Answers(NamedTuple):
 def answers(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = None) -> Answers:
     """What rows get and pay, at once; labels and charges are those of ``labels`` and ``charge``."""
     if answer == Answer.PROBA or forest.n_trees == 0:
-        total = scores(forest, X, pool)
-        share = total / total.sum(axis=1, keepdims=True)
+        share = shares(scores(forest, X, pool), forest.voting)
         return Answers(labels(forest, X, pool), share, charge(forest, X, answer, pool))
     ledger = open_ledger(len(X), forest.costs)
-    exits = exits_for(len(X), [forest.threshold], forest.n_trees)
+    exits = exits_for(len(X), [forest.threshold], forest)
     _settle(forest, X, ledger, exits, pool)
     share = np.zeros((len(X), len(forest.prior)))
 
@@ -150,7 +149,7 @@ def answers(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = N
         )
 
     _for_blocks(block, X, pool)
-    return Answers(exits.labels[:, 0], share / (BELIEF * forest.n_trees), ledger)
+    return Answers(exits.labels[:, 0], shares(share / BELIEF, forest.voting), ledger)
 
 
 class Meter:

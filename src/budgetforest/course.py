@@ -12,7 +12,7 @@ import numpy as np
 
 from budgetforest.arrays import LEAF, Flags, Floats, Ids, Matrix
 from budgetforest.charge import charge
-from budgetforest.forest import Answer, Forest
+from budgetforest.forest import BELIEF, Answer, Forest, Voting
 from budgetforest.jit import inner, kernel
 from budgetforest.ledger import Ledger, Prices, open_ledger
 from budgetforest.settle import (
@@ -64,7 +64,8 @@ def course_of(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None =
         room = queues(forest.n_trees, len(prices.cost), len(forest.prior))
         ledger = open_ledger(len(part), forest.costs)
         here = Course._make(column[rows] for column in course)
-        record_rows(walked, part, prices, ledger, answer == Answer.LABEL, forest.enough, room, here)
+        scored = forest.voting == Voting.SCORES
+        record_rows(walked, part, prices, ledger, answer == Answer.LABEL, forest.enough, scored, room, here)
 
     list((pool.map if pool else map)(block, range(0, len(X), BLOCK)))
     return course
@@ -92,6 +93,7 @@ def record_rows(
     ledger: Ledger,
     labels_only: bool,
     enough: int,
+    scored: bool,
     q: Queues,
     course: Course,
 ) -> None:
@@ -100,7 +102,7 @@ def record_rows(
         start_row(forest, X, i, ledger, q)
         place = 0
         while True:
-            record_step(i, place, ledger, q, course)
+            record_step(i, place, ledger, q, scored, course)
             j, label, certain = look_row(forest, i, prices, ledger, labels_only, np.inf, enough, q)
             if j < 0:
                 break
@@ -113,13 +115,14 @@ def record_rows(
 
 
 @inner
-def record_step(i: int, place: int, ledger: Ledger, q: Queues, course: Course) -> None:
+def record_step(i: int, place: int, ledger: Ledger, q: Queues, scored: bool, course: Course) -> None:
     """What row ``i`` has paid and believes now; the figures stand until the next step."""
     leader = leader_of(q.belief)
-    total = 0
+    total = 0.0
     for c in range(len(q.belief)):
-        total += q.belief[c]
+        ahead = q.belief[leader] - q.belief[c]
+        total += np.exp(-ahead / BELIEF) if scored else q.belief[c] / q.belief[leader]
     for at in range(place, course.spent.shape[1]):
         course.spent[i, at] = ledger.spent[i]
         course.leader[i, at] = leader
-        course.belief[i, at] = q.belief[leader] / total
+        course.belief[i, at] = 1.0 / total

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from budgetforest.arrays import LEAF
-from budgetforest.forest import Forest, tree_of
+from budgetforest.forest import BELIEF, Forest, Voting, tree_of
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree
 
 
@@ -46,7 +46,10 @@ def _lines(root: dict[str, Any]) -> Iterator[str]:
 
 def _said(node: dict[str, Any]) -> str:
     if "feature" in node:
-        return f"{node['feature']}? (cost {node['cost']:g}, {node['rows']:g} rows)"
+        rows = f", {node['rows']:g} rows" if "rows" in node else ""
+        return f"{node['feature']}? (cost {node['cost']:g}{rows})"
+    if "score" in node:
+        return f"{node['label']} ({node['score']:+.3f})"
     return f"{node['label']} ({node['share']:.0%} of {node['rows']:g} rows)"
 
 
@@ -54,6 +57,8 @@ def _leaf(tree: Tree, node: int, forest: Forest) -> dict[str, Any]:
     counts = tree.counts[node]
     rows = int(counts.sum())
     best = int(counts.argmax())
+    if forest.voting == Voting.SCORES:
+        return {"label": forest.classes[best], "score": float(counts[best] / BELIEF)}
     return {
         "rows": rows * forest.unit,
         "label": forest.classes[best],

@@ -208,8 +208,11 @@ def outlook(nodes: Tree, roots: Ids, voting: Voting) -> tuple[Votes, Votes]:
 
 def leaf_votes(counts: Counts, voting: Voting) -> Votes:
     """(d, k) what each node would add as a leaf; class ties go to the lowest class."""
-    if voting in (Voting.COUNTS, Voting.SCORES):
+    if voting == Voting.COUNTS:
         return counts.astype(np.float64)
+    if voting == Voting.SCORES:
+        scores: Floats = counts / BELIEF  # exact, as are their sums: BELIEF is a power of two
+        return scores
     if voting == Voting.SOFT:
         frequencies: Floats = counts / counts.sum(axis=1, keepdims=True)
         return frequencies
@@ -221,7 +224,7 @@ def leaf_votes(counts: Counts, voting: Voting) -> Votes:
 def shares(total: Floats, voting: Voting) -> Floats:
     """(n, k) what all trees give to each class as shares of 1: of boosted trees, probabilities."""
     if voting == Voting.SCORES:
-        total = np.exp((total - total.max(axis=1, keepdims=True)) / BELIEF)
+        total = np.exp(total - total.max(axis=1, keepdims=True))
     part: Floats = total / total.sum(axis=1, keepdims=True)
     return part
 

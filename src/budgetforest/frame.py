@@ -8,7 +8,7 @@ import numpy as np
 
 from budgetforest.arrays import LEAF
 from budgetforest.errors import MissingExtra
-from budgetforest.forest import Forest, tree_of
+from budgetforest.forest import BELIEF, Forest, Voting, tree_of
 from budgetforest.table import Schema
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree, family
 
@@ -39,7 +39,10 @@ def _columns(tree: Tree, forest: Forest) -> dict[str, Any]:
     worst = np.zeros(len(parent))
     np.maximum.at(worst, parent[1:], tree.impurity[1:])
     cost = np.append(forest.costs.cost, np.nan)[tree.feature]
-    counts = tree.counts * forest.unit if forest.unit != 1 else tree.counts
+    counts: Any = tree.counts * forest.unit if forest.unit != 1 else tree.counts
+    rows = counts.sum(axis=1)
+    if forest.voting == Voting.SCORES:  # in place of counts
+        counts, rows = tree.counts / BELIEF, np.full(len(parent), np.nan)
     way = np.select(
         [~inner, ~numeric], ["", "category"], np.where(tree.route == MISSING_LEFT, "left", "right")
     )
@@ -57,7 +60,7 @@ def _columns(tree: Tree, forest: Forest) -> dict[str, Any]:
         "cost": cost,
         "risk": np.where(inner, cost / np.maximum(tree.impurity - worst, 1e-300), np.nan),
         "impurity": tree.impurity,
-        "rows": counts.sum(axis=1),
+        "rows": rows,
         "label": np.array(forest.classes)[tree.counts.argmax(axis=1)],
         "counts": [tuple(row) for row in counts.tolist()],
     }

@@ -20,7 +20,7 @@ from budgetforest import __version__
 from budgetforest.arrays import LEAF
 from budgetforest.entries import storable, storable_categories
 from budgetforest.errors import MissingExtra
-from budgetforest.forest import BELIEF, Context, Forest, Voting, join, leaf_votes
+from budgetforest.forest import Context, Forest, Voting, join, leaf_votes
 from budgetforest.prediction import Prediction
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, empty_tree
 
@@ -53,7 +53,6 @@ def to_onnx(model: Prediction) -> ModelProto:
         "axis": np.array(1),
         "axes": np.array([1]),
         "end": np.array(-1),
-        "belief": np.array(float(BELIEF)),
     }
     node = helper.make_node
     steps = [
@@ -66,8 +65,7 @@ def to_onnx(model: Prediction) -> ModelProto:
         node("Gather", ["classes", "best"], ["label"], axis=0),
     ]
     if forest.voting == Voting.SCORES:
-        steps.append(node("Div", ["total", "belief"], ["score"]))
-        steps.append(node("Softmax", ["score"], ["probabilities"], axis=1))
+        steps.append(node("Softmax", ["total"], ["probabilities"], axis=1))
     else:
         steps.append(node("ReduceSum", ["total", "axes"], ["whole"], keepdims=1))
         steps.append(node("Div", ["total", "whole"], ["probabilities"]))
