@@ -5,7 +5,7 @@ import pytest
 
 from budgetforest import BudgetForestClassifier
 from budgetforest.charge import answers, charge, labels, scores
-from budgetforest.forest import Answer
+from budgetforest.forest import Answer, shares
 
 PAPER = {"method": "paper", "alpha": 0, "max_trees": 7}
 
@@ -34,8 +34,7 @@ def test_answers_are_labels_charges_and_beliefs(parameters, answer):
     for mine, other in zip(given.ledger, charge(forest, X, answer), strict=True):
         assert np.array_equal(mine, other)
     if answer == Answer.PROBA:
-        total = scores(forest, X)
-        assert np.array_equal(given.share, total / total.sum(axis=1, keepdims=True))
+        assert np.array_equal(given.share, shares(scores(forest, X), forest.voting))
         return
     for row, share in zip(X, given.share, strict=True):
         decision = model.predict_one(lambda name, row=row: row[int(name[1:])], answer="label")
