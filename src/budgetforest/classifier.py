@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 import warnings
 from typing import Self
 
@@ -19,6 +20,7 @@ from budgetforest import impurity as impurities
 from budgetforest import settings as check
 from budgetforest.arrays import Anything, Matrix
 from budgetforest.budget import Offer, careful_path, only_used, path_of, surest, without_idle_trees
+from budgetforest.checkpoint import checkpoint as checkpoint_in
 from budgetforest.costs import read_costs
 from budgetforest.errors import UnusualData
 from budgetforest.forest import CHOICES, Answer
@@ -34,7 +36,7 @@ from budgetforest.intake import (
 from budgetforest.prediction import Prediction
 from budgetforest.progress import progress
 from budgetforest.split import Splitter
-from budgetforest.train import Rows, Settings, context_of, grow_offers
+from budgetforest.train import Keep, Rows, Settings, context_of, grow_offers, make
 from budgetforest.trained import Trained, plain, warn_of_idle
 
 PAPER_ONLY = ("alpha", "impurity", "splitter", "criterion", "bootstrap", "voting")
@@ -57,8 +59,8 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         Features bought together, by column order or by name. Later members of a group cost their
         ``discount_cost``, or nothing if the price list has none (a sensor).
     method : "auto" or "paper"
-        "auto": forests that reuse what is paid, on pools of features, with probable exit; at every
-        budget the one that errs least on validation rows. "paper": Algorithm 1, with the parameters
+        "auto": forests and boosted trees that reuse what is paid, on pools of features, with probable
+        exit; at every budget the one that errs least on validation rows. "paper": Algorithm 1, with the parameters
         ``alpha`` to ``voting``, which "auto" does not use.
     max_disagreement : float or None
         Of "auto": how often a label may differ from the full forest's, with ``confidence``. None: as
@@ -162,12 +164,14 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         *,
         validation: Anything = None,
         sample_weight: Anything = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Grow the forest. ``validation=(X, y)`` gives the rows that measure cost and choose the forest.
 
         Otherwise a part of the rows is held out, if a budget or a choice needs it. A
         ``sample_weight`` of 2 counts as the row twice, also in validation; weights that are not whole are
-        scaled to a mean of 1.
+        scaled to a mean of 1. In the folder ``checkpoint`` a long training keeps what it has done; the same
+        call resumes it there, to the same forest.
         """
         intake = training_rows(self, X, y, sample_weight)
         self.classes_ = intake.classes
@@ -179,11 +183,14 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
             fraction = check.share("validation_fraction", self.validation_fraction)
             rows, validation = held_out(intake, fraction, settings.seed)
         warn_of_constants(rows, intake.schema)
+        keep: Keep = make
+        if checkpoint is not None:
+            keep = checkpoint_in(checkpoint, rows, validation, settings, self.get_params())
         with self._threads() as (pool, n_jobs), progress(self.verbose, settings.max_trees) as tell:
             if settings.auto:
-                offers = list(grow_frontier(rows, validation, settings, pool, tell))
+                offers = list(grow_frontier(rows, validation, settings, pool, tell, keep))
             else:
-                offers = list(grow_offers(rows, validation, settings, pool, n_jobs, tell))
+                offers = list(grow_offers(rows, validation, settings, pool, n_jobs, tell, keep))
         trained = self._trained_from(offers, rows, validation, settings)
         best = self._use(trained, settings.budget)
         warn_of_idle(trained, settings.budget, best)

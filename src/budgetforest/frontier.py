@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ from budgetforest.grow import Sample
 from budgetforest.prune import best_part, closure_of, pruned
 from budgetforest.saving import Growth, Owned, grow_one, grow_saving
 from budgetforest.split import Splitter
-from budgetforest.train import Rows, Settings, context_of, sample_of
+from budgetforest.train import Keep, Rows, Settings, context_of, make, sample_of
 from budgetforest.trained import context_for
 from budgetforest.tree import Tree, family
 
@@ -61,27 +62,41 @@ def grow_frontier(
     settings: Settings,
     pool: Executor,
     tell: Callable[[str, int], None] = lambda what, trees: None,
+    keep: Keep = make,
 ) -> Iterator[Offer]:
     """Every forest on offer, with all its exits measured."""
     sample = sample_of(train, settings._replace(bootstrap=True, splitter=Splitter.BINNED), pool)
     context = context_of(train, settings)._replace(voting=Voting.SOFT)
-    trees = min(settings.max_trees, MOST_TREES)
     features = np.ones(len(settings.costs.cost), bool)
     allowed = None
     if settings.disagreement is not None:
         allowed = Allowed(settings.disagreement, settings.confidence, FORESTS * n_pools(len(features)))
     while features.any():
-        found = dict(grow_pool(sample, features, settings, trees, pool, tell))
-        plain = next(iter(found.values()))
-        found |= prune_forest(plain, features, context, train)
-        for recipe, forest in found.items():
-            yield Offer(
-                recipe,
-                forest,
-                measure(forest, recipe, context, validation, settings.answer, allowed, pool),
-                1,
-            )
-        features = smaller_pool(features, savings(plain, len(features)), settings.costs.cost)
+        step = partial(offers_of, features, sample, context, allowed, train, validation, settings, pool, tell)
+        offers = keep(f"pool-{features.sum()}", step)
+        yield from offers
+        features = smaller_pool(features, savings(offers[0].trees, len(features)), settings.costs.cost)
+
+
+def offers_of(
+    features: Flags,
+    sample: Sample,
+    context: Context,
+    allowed: Allowed | None,
+    train: Rows,
+    validation: Rows,
+    settings: Settings,
+    pool: Executor,
+    tell: Callable[[str, int], None],
+) -> list[Offer]:
+    """The forests of one pool, that of best cuts first, with all their exits measured."""
+    trees = min(settings.max_trees, MOST_TREES)
+    found = dict(grow_pool(sample, features, settings, trees, pool, tell))
+    found |= prune_forest(next(iter(found.values())), features, context, train)
+    return [
+        Offer(recipe, forest, measure(forest, recipe, context, validation, settings.answer, allowed, pool), 1)
+        for recipe, forest in found.items()
+    ]
 
 
 def grow_pool(

@@ -51,7 +51,12 @@ def save(model: Prediction, path: str | os.PathLike[str]) -> None:
             f"model is a {type(model).__name__}; save takes a BudgetForestClassifier or a Model"
         )
     model._check_trained()
-    arrays, document = _arrays(model._trained), _document(model._trained, model._within)
+    write_trained(model._trained, model._within, path)
+
+
+def write_trained(trained: Trained, budget: float, path: str | os.PathLike[str]) -> None:
+    """Write what was trained, and the budget in use."""
+    arrays, document = _arrays(trained), _document(trained, budget)
     rebuilt(arrays, Entries(document))  # what could not be loaded is not written
     container.write(path, arrays, document)
 
@@ -62,13 +67,17 @@ def load(path: str | os.PathLike[str]) -> Model:
     It answers as before without scikit-learn. A file that is damaged, hostile or none of ours raises
     ``NotAModelFile``.
     """
+    return Model(*read_trained(path))
+
+
+def read_trained(path: str | os.PathLike[str]) -> tuple[Trained, float | None]:
+    """What was trained, and the budget in use."""
     try:
         arrays, document = container.read(path, _kinds_of)
-        trained, budget = rebuilt(arrays, Entries(document))
+        return rebuilt(arrays, Entries(document))
     except NotAModelFile as error:
         hint = "" if isinstance(error, NewerModelFile) else "; save the model again"
         raise type(error)(f"{os.fspath(path)!r} cannot be loaded: {error}{hint}") from None
-    return Model(trained, budget)
 
 
 def _kinds_of(document: dict[str, Any]) -> dict[str, Kind]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -129,6 +130,17 @@ def hold_out(rows: Rows, fraction: float, seed: int) -> tuple[Ids, Ids]:
     return order[~held[order]], order[held[order]]
 
 
+Step = Callable[[], list[Offer]]
+"""A part of a training."""
+Keep = Callable[[str, Step], list[Offer]]
+"""From the name of a step and the step to its offers: made now, or kept from before."""
+
+
+def make(name: str, step: Step) -> list[Offer]:
+    """Keep nothing."""
+    return step()
+
+
 def grow_offers(
     train: Rows,
     validation: Rows | None,
@@ -136,6 +148,7 @@ def grow_offers(
     pool: Executor,
     ahead: int,
     tell: Callable[[str, int], None] = lambda what, trees: None,
+    keep: Keep = make,
 ) -> Iterator[Offer]:
     """A forest within the budget for every alpha, dearest first. ``tell`` hears of every tree."""
     sample = sample_of(train, settings, pool)
@@ -146,7 +159,8 @@ def grow_offers(
         splits = int((first.feature != LEAF).sum())
         if splits or settings.alphas:
             meter = _meter(validation, context_of(train, settings), settings, alpha, pool, tell)
-            yield within_budget(
+            growth = partial(
+                within_budget,
                 chain([first], trees),
                 meter,
                 settings.budget,
@@ -154,6 +168,7 @@ def grow_offers(
                 Recipe(alpha),
                 patience=1 if settings.answer == Answer.PROBA else LABEL_PATIENCE,
             )
+            yield from keep(f"alpha-{alpha!r}", lambda growth=growth: [growth()])  # type: ignore[misc]
         trees.close()
         if settings.alphas is None and splits <= 1:
             return  # no larger alpha gives a cheaper tree

@@ -21,6 +21,12 @@ from budgetforest.cli.sources import FILE, data_options, open_source, tell_unlab
     "--validation", type=FILE, help="Rows that measure cost and error, else 30% of DATA are held out."
 )
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="[default: DATA.safetensors]")
+@click.option(
+    "--checkpoint",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Keep what is done here; after a kill the same command goes on from there, to the same forest.",
+)
 @click.option("--drop", multiple=True, metavar="COL", help="A column that is no feature; may be repeated.")
 @click.option("--categorical", multiple=True, metavar="COL", help="A column whose numbers are categories.")
 @click.option(
@@ -41,6 +47,7 @@ def train(
     budget: float | None,
     validation: Path | None,
     out: Path | None,
+    checkpoint: Path | None,
     drop: tuple[str, ...],
     categorical: tuple[str, ...],
     missing: tuple[str, ...],
@@ -78,7 +85,7 @@ def train(
     if validation is not None:
         reader = Reader(open_source(validation, None, None), rows.table.schema)
         held = reader.labelled(target, sorted(set(rows.labels.tolist())))[:2]
-    model.fit(rows.table, rows.labels, validation=held)
+    model.fit(rows.table, rows.labels, validation=held, checkpoint=checkpoint)
     save(model, path)
     summary = _summary(model, len(rows.labels), path)
     if as_json:

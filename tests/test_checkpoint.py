@@ -1,0 +1,90 @@
+"""A training that is killed goes on where it was, to the same forest."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+
+from budgetforest import BudgetForestClassifier, InvalidParameter, NotAModelFile
+
+pytestmark = pytest.mark.usefixtures("quiet")
+
+KILLS = int(os.environ.get("KILLS", "6"))
+PAPER = {"method": "paper", "alpha": [0, 2, 4, 8, 16], "max_trees": 30}
+AUTO = {"max_trees": 12}
+
+SCRIPT = """
+import sys, warnings
+warnings.simplefilter("ignore")
+from sklearn.datasets import load_wine
+from budgetforest import BudgetForestClassifier
+X, y = load_wine(return_X_y=True)
+print("ready", flush=True)
+BudgetForestClassifier(4, random_state=1, **eval(sys.argv[2])).fit(X, y, checkpoint=sys.argv[1])
+"""
+
+
+@pytest.fixture(scope="module")
+def wine():
+    return load_wine(return_X_y=True)
+
+
+def same_forests(one, other):
+    assert one.path_ == other.path_
+    for point in one.path_[1:]:
+        a, b = one.at_budget(point.cost), other.at_budget(point.cost)
+        for mine, its in zip(a.forest_.nodes, b.forest_.nodes, strict=True):
+            np.testing.assert_array_equal(mine, its)
+
+
+@pytest.mark.parametrize("parameters", [PAPER, AUTO], ids=["paper", "auto"])
+def test_a_killed_training_resumes_to_the_same_forest(parameters, wine, tmp_path):
+    undisturbed = BudgetForestClassifier(4, random_state=1, **parameters).fit(*wine)
+    moment = random.Random(0)
+    folder = tmp_path / "kept"
+    kept = [0]
+    for _ in range(KILLS):
+        work = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, str(folder), repr(parameters)], stdout=subprocess.PIPE, text=True
+        )
+        work.stdout.readline()
+        time.sleep(moment.random())
+        work.send_signal(signal.SIGKILL)
+        work.wait()
+        work.stdout.close()
+        kept.append(len(list(folder.glob("*.safetensors"))))
+    assert kept == sorted(kept)  # nothing that was done is lost
+    resumed = BudgetForestClassifier(4, random_state=1, **parameters).fit(*wine, checkpoint=folder)
+    same_forests(undisturbed, resumed)
+    again = BudgetForestClassifier(4, random_state=1, **parameters).fit(*wine, checkpoint=folder)
+    same_forests(undisturbed, again)  # now without growing anything
+
+
+def test_another_training_is_refused(wine, tmp_path):
+    X, y = wine
+    BudgetForestClassifier(4, random_state=1, **PAPER).fit(X, y, checkpoint=tmp_path)
+    BudgetForestClassifier(4, random_state=1, n_jobs=2, **PAPER).fit(X, y, checkpoint=tmp_path)
+    changed = X.copy()
+    changed[0, 0] += 1
+    for model, rows in [
+        (BudgetForestClassifier(4, random_state=2, **PAPER), X),
+        (BudgetForestClassifier(5, random_state=1, **PAPER), X),
+        (BudgetForestClassifier(4, random_state=1, costs=np.arange(1, 14), **PAPER), X),
+        (BudgetForestClassifier(4, random_state=1, **PAPER), changed),
+    ]:
+        with pytest.raises(InvalidParameter, match="holds another training"):
+            model.fit(rows, y, checkpoint=tmp_path)
+
+
+def test_a_damaged_step_is_named(wine, tmp_path):
+    BudgetForestClassifier(4, random_state=1, **PAPER).fit(*wine, checkpoint=tmp_path)
+    step = next(iter(sorted(tmp_path.glob("*.safetensors"))))
+    step.write_bytes(step.read_bytes()[:-7])
+    with pytest.raises(NotAModelFile, match=step.name):
+        BudgetForestClassifier(4, random_state=1, **PAPER).fit(*wine, checkpoint=tmp_path)
