@@ -8,7 +8,7 @@ RUN := $(VENV)/bin/python
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
-demo: $(VENV)/.demo  ## set up, train within a budget, compare, decide one row feature by feature
+demo: $(VENV)/.demo  ## set up, train within a budget, compare, decide one row feature by feature, write a report
 	$(RUN) -m budgetforest demo
 
 test: $(VENV)/.test  ## set up and pass the tests
@@ -44,7 +44,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
-	$(RUN) -m pip install --quiet --disable-pip-version-check -e .
+	$(RUN) -m pip install --quiet --disable-pip-version-check -e ".[report]"
 	@touch $@
 
 $(VENV)/.%: pyproject.toml | $(VENV)/bin/python

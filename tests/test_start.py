@@ -77,7 +77,8 @@ def test_version_of_the_command_line():
     assert budgetforest.__version__ in done.stdout
 
 
-def test_demo_compares_and_decides_a_row():
+def test_demo_compares_decides_a_row_and_writes_the_report(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(main, ["demo", "--folds", "2"])
     assert done.exit_code == 0, done.output
     assert done.stderr == ""
@@ -86,6 +87,8 @@ def test_demo_compares_and_decides_a_row():
     assert all(float(paid) < float(budget) + 2 for budget, paid in costs)
     assert re.search(r"pixel_\d_\d = \d+ \(cost 1, \d+ trees waited for it\)", done.stdout)
     assert re.search(r"Answer: \d \((right|wrong)\)", done.stdout)
+    assert "demo-report.html" in done.stdout.replace("\n", "")
+    assert "Handwritten digits" in (tmp_path / "demo-report.html").read_text()
 
 
 def test_every_module_says_what_it_owns():

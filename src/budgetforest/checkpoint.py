@@ -1,8 +1,8 @@
 """A long training that can be killed: every step that is done is kept in a folder, and found there again.
 
 A step is a pool of method "auto", or an alpha of the paper's. Its file is a model file without a path,
-written beside and renamed, so that a kill loses the step in work and nothing else. Steps depend on nothing but
-rows, parameters and seed: the resumed forest is the same as that of an undisturbed training.
+written beside and renamed, so that a kill loses the step in work and nothing else. Steps depend on nothing
+but rows, parameters and seed: the resumed forest is the same as that of an undisturbed training.
 """
 
 from __future__ import annotations

@@ -60,8 +60,8 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         ``discount_cost``, or nothing if the price list has none (a sensor).
     method : "auto" or "paper"
         "auto": forests and boosted trees that reuse what is paid, on pools of features, with probable
-        exit; at every budget the one that errs least on validation rows. "paper": Algorithm 1, with the parameters
-        ``alpha`` to ``voting``, which "auto" does not use.
+        exit; at every budget the one that errs least on validation rows. "paper": Algorithm 1, with the
+        parameters ``alpha`` to ``voting``, which "auto" does not use.
     max_disagreement : float or None
         Of "auto": how often a label may differ from the full forest's, with ``confidence``. None: as
         often as is best at the budget. 0: never.

@@ -15,12 +15,13 @@ from sklearn.model_selection import StratifiedKFold
 
 from budgetforest.charge import charge
 from budgetforest.classifier import BudgetForestClassifier
-from budgetforest.errors import UnusualData
+from budgetforest.errors import MissingExtra, UnusualData
 from budgetforest.forest import Answer
 from budgetforest.peers import from_sklearn
 
 TREES = (1, 2, 3, 5, 10, 25, 100)
 STORY_BUDGET = 16
+REPORT = "demo-report.html"
 
 
 class Measured(NamedTuple):
@@ -53,8 +54,20 @@ def run(console: Console, folds: int = 5) -> list[dict[str, float]]:
             measured[trees].append((mine, Measured(paid, 1 - forest.score(X[test], y[test]))))
     compared = [_compared(trees, pairs) for trees, pairs in measured.items()]
     console.print(_table(compared))
-    _decide_one_row(console, model.at_budget(STORY_BUDGET), X[test], y[test], data)
+    chosen = model.at_budget(STORY_BUDGET)
+    _decide_one_row(console, chosen, X[test], y[test], data)
+    _write_report(console, chosen, X[test], y[test])
     return compared
+
+
+def _write_report(console: Console, model: BudgetForestClassifier, X: Any, y: Any) -> None:
+    """The same forest as a page, where the extra is there."""
+    try:
+        path = model.report(X, y, title="Handwritten digits").save(REPORT)
+    except MissingExtra as missing:
+        console.print(f"\nNo report: {missing}")
+    else:
+        console.print(f"\nThe report is in [bold]{path.resolve()}[/bold]: open it in a browser.")
 
 
 def _compared(trees: int, pairs: list[tuple[Measured, Measured]]) -> dict[str, float]:
