@@ -21,7 +21,7 @@ from budgetforest import (
     acquire,
     step,
 )
-from budgetforest.budget import STEP, Offer, Point, Recipe, careful_path
+from budgetforest.budget import Offer, Point, Recipe, careful_path, surest, without_hopeless
 from budgetforest.charge import charge, labels, ladder
 from budgetforest.forest import BELIEF, Answer
 from budgetforest.frontier import Allowed, first_allowed, most_likely_share, n_pools, smaller_pool, thresholds
@@ -172,12 +172,25 @@ def test_careful_path_is_near_the_best_at_every_budget(points, n_rows):
     offer = Offer(recipe, [], [Point(recipe, 1, *point, 0.5) for point in points], 1)
     path = careful_path([offer], n_rows)
     assert [p.cost for p in path] == sorted({p.cost for p in path})
-    dearest = max(p.cost for p in offer.points)
-    for cost in {p.cost for p in offer.points if p.cost > 1e-4 * dearest}:
-        fitting = [p.error for p in offer.points if p.cost <= cost]
-        taken = [p.error for p in path if p.cost <= cost * STEP * (1 + 1e-9)]
-        best = min(fitting)
-        assert taken[-1] <= best + math.sqrt(best * (1 - best) / n_rows) / 3
+    for cost in {p.cost for p in offer.points}:
+        best = min(p.error for p in offer.points if p.cost <= cost)
+        taken = [p.error for p in path if p.cost <= cost][-1]
+        assert taken <= best + math.sqrt(best * (1 - best) / n_rows) / 3
+
+
+@given(st.lists(POINTS, min_size=1, max_size=6), st.integers(10, 5000))
+def test_trees_that_are_let_go_are_on_no_path(drawn, n_rows):
+    offers, kept = [], []
+    for size, points in enumerate(drawn):
+        recipe = Recipe(features=size)
+        exits = [Point(recipe, 1, *point, 0.5) for point in points]
+        offer = Offer(recipe, ["a tree"], [*exits, Point(recipe, 1, 60.0, 0.5)], 1)
+        offers.append(offer)
+        kept = without_hopeless([*kept, offer], n_rows)
+    there = {offer.recipe for offer in kept if offer.trees}
+    path = careful_path(offers, n_rows)
+    assert path == careful_path(kept, n_rows)
+    assert {point.recipe for point in [*path, surest(offers)]} <= there
 
 
 def test_pools_are_nested_down_to_one_feature():

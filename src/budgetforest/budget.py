@@ -178,17 +178,8 @@ def careful_path(offers: Sequence[Offer], n_rows: int) -> list[Point]:
     """
     path: list[Point] = []
     used: set[Recipe] = set()
-    best = 1.0
-    points = sorted(
-        (p for offer in offers for p in offer.points),
-        key=lambda p: (p.cost, p.error, p.recipe, p.trees),
-    )
-    for last, point in enumerate(points):
-        if last + 1 < len(points) and points[last + 1].cost == point.cost:
-            best = min(best, point.error)
-            continue  # budgets end after equal costs
-        best = min(best, point.error)
-        near = best + math.sqrt(best * (1 - best) / n_rows) / 3
+    points = _by_cost(offers)
+    for last, near in _budgets(points, n_rows):
         dearest_first = (p for p in reversed(points[: last + 1]) if p.error <= near)
         taken = next(dearest_first)
         if taken.recipe not in used:
@@ -200,6 +191,33 @@ def careful_path(offers: Sequence[Offer], n_rows: int) -> list[Point]:
             path.append(taken)
             used.add(taken.recipe)
     return path
+
+
+def without_hopeless(offers: Sequence[Offer], n_rows: int) -> list[Offer]:
+    """The offers without the trees that can be on no careful path, whatever is still to be offered.
+
+    More offers only lower what is near the best: a forest that errs too much at its own cost stays out.
+    """
+    points = _by_cost(offers)
+    hopeful, first = {surest(offers).recipe}, 0
+    for last, near in _budgets(points, n_rows):
+        hopeful.update(p.recipe for p in points[first : last + 1] if p.error <= near)
+        first = last + 1
+    return [offer if offer.recipe in hopeful else offer._replace(trees=[]) for offer in offers]
+
+
+def _by_cost(offers: Sequence[Offer]) -> list[Point]:
+    points = (p for offer in offers for p in offer.points)
+    return sorted(points, key=lambda p: (p.cost, p.error, p.recipe, p.trees))
+
+
+def _budgets(points: Sequence[Point], n_rows: int) -> Iterator[tuple[int, float]]:
+    """Every cost as a budget: the last point within it, and the largest error that is near the best."""
+    best = 1.0
+    for last, point in enumerate(points):
+        best = min(best, point.error)
+        if last + 1 == len(points) or points[last + 1].cost > point.cost:
+            yield last, best + math.sqrt(best * (1 - best) / n_rows) / 3
 
 
 def _costs(offers: Sequence[Offer], budget: float) -> list[float]:

@@ -188,7 +188,7 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
             keep = checkpoint_in(checkpoint, rows, validation, settings, self.get_params())
         with self._threads() as (pool, n_jobs), progress(self.verbose, settings.max_trees) as tell:
             if settings.auto:
-                offers = list(grow_frontier(rows, validation, settings, pool, tell, keep))
+                offers = grow_frontier(rows, validation, settings, pool, tell, keep)
             else:
                 offers = list(grow_offers(rows, validation, settings, pool, n_jobs, tell, keep))
         trained = self._trained_from(offers, rows, validation, settings)

@@ -21,7 +21,7 @@ from scipy.special import betaincinv
 
 from budgetforest.arrays import LEAF, Flags, Floats, Ids
 from budgetforest.boost import Boost, boosted_trees
-from budgetforest.budget import Offer, Point, Recipe
+from budgetforest.budget import Offer, Point, Recipe, without_hopeless
 from budgetforest.charge import charge, ladder
 from budgetforest.forest import Answer, Context, Voting, first_trees, join
 from budgetforest.grow import Sample
@@ -63,19 +63,21 @@ def grow_frontier(
     pool: Executor,
     tell: Callable[[str, int], None] = lambda what, trees: None,
     keep: Keep = make,
-) -> Iterator[Offer]:
-    """Every forest on offer, with all its exits measured."""
+) -> list[Offer]:
+    """Every forest on offer, with all its exits measured; trees that cannot be needed are let go."""
     sample = sample_of(train, settings._replace(bootstrap=True, splitter=Splitter.BINNED), pool)
     context = context_of(train, settings)._replace(voting=Voting.SOFT)
     features = np.ones(len(settings.costs.cost), bool)
     allowed = None
     if settings.disagreement is not None:
         allowed = Allowed(settings.disagreement, settings.confidence, FORESTS * n_pools(len(features)))
+    offers: list[Offer] = []
     while features.any():
         step = partial(offers_of, features, sample, context, allowed, train, validation, settings, pool, tell)
-        offers = keep(f"pool-{features.sum()}", step)
-        yield from offers
-        features = smaller_pool(features, savings(offers[0].trees, len(features)), settings.costs.cost)
+        found = keep(f"pool-{features.sum()}", step)
+        features = smaller_pool(features, savings(found[0].trees, len(features)), settings.costs.cost)
+        offers = without_hopeless([*offers, *found], len(validation.label))
+    return offers
 
 
 def offers_of(
