@@ -114,7 +114,8 @@ def test_predict_for_probabilities_pays_for_all_of_them(folder, model):
     out = ok("predict", folder / "model.safetensors", folder / "test.csv", "--answer", "proba", "--json")
     lines = [json.loads(line) for line in out.splitlines()]
     X = rows_for(model, patients(1))
-    assert np.allclose([line["proba_ill"] for line in lines], model.predict_proba(X)[:, 0])
+    told = [line["proba_ill"] for line in lines]
+    assert np.allclose(told, model.predict_proba(X)[:, 0], atol=1e-6)  # six digits are written
     assert np.allclose([line["cost"] for line in lines], model.acquisition_cost(X, answer="proba"))
     assert isinstance(lines[0]["acquired"], list)
 
@@ -234,11 +235,11 @@ def test_a_drawn_tree_has_all_its_leaves(folder, model):
     assert sum("? (cost" in line for line in drawn) == nodes["feature"].notna().sum()
     root = json.loads(ok("show", folder / "model.safetensors", "--tree", "1", "--json"))
     assert root["feature"] == nodes.iloc[0]["feature"]
-    assert sum(branch["rows"] for branch in root["branches"]) == root["rows"]
+    assert len(root["branches"]) == (nodes["parent"] == 0).sum()
 
 
 def test_acquire_asks_one_value_at_a_time(folder, model):
-    row = {"age": 50, "pressure": 150.5, "mri": 1.25, "sex": "m"}
+    row = {"age": 50.0, "pressure": 150.5, "mri": 1.25, "sex": "m"}
     asked = []
 
     def source(name):

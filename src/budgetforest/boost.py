@@ -23,7 +23,7 @@ from budgetforest.binning import Columns
 from budgetforest.costs import Costs
 from budgetforest.draws import mix, tree_key, uniform
 from budgetforest.forest import BELIEF
-from budgetforest.grow import LEFT, RIGHT, Sample, fill_empty_branches
+from budgetforest.grow import LEFT, RIGHT, Sample, bootstrapped, fill_empty_branches
 from budgetforest.jit import inner, kernel
 from budgetforest.rows import Cells, partition, partition_by_code
 from budgetforest.saving import TRIES, Owned, price_of
@@ -35,8 +35,6 @@ LEAST_GAIN = 1e-3
 """Nats of all rows of a node together."""
 LARGEST = 4.0
 """No leaf adds more to a score."""
-ROWS = np.uint64(0x726F7773)
-"""Key of the rows that are drawn for a tree."""
 
 
 class Boost(NamedTuple):
@@ -53,8 +51,8 @@ class Boost(NamedTuple):
     """The most questions from the root to a leaf."""
     speed: float = 0.15
     """The learning rate: how much of the best score a leaf adds."""
-    share: float = 0.5
-    """Share of the rows that a tree is grown on, drawn without replacement."""
+    share: float = 0.7
+    """A tree is grown on so many rows drawn with replacement, as a share of all; 1: on all as they are."""
     least_rows: int = 5
     """A child has at least so many rows."""
 
@@ -99,7 +97,9 @@ def boosted_trees(sample: Sample, boost: Boost, costs: Costs, seed: int) -> Iter
     while True:
         key = tree_key(seed, number)
         take_slopes(scores, sample.label, slopes)
-        times = np.where(_drawn(sample, mix(key, ROWS), boost.share), sample.weight, 0)
+        times = sample.weight
+        if boost.share < 1:
+            times = bootstrapped(sample._replace(draws=max(1, round(boost.share * sample.draws))), key)
         rows = np.arange(n, dtype=np.int32)
         tree = empty_tree(2 * n + 1, k)
         size, branches = boosted_tree(
@@ -110,14 +110,6 @@ def boosted_trees(sample: Sample, boost: Boost, costs: Costs, seed: int) -> Iter
             tree.counts[:size] += start
         yield Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
         number += 1
-
-
-def _drawn(sample: Sample, key: np.uint64, share: float) -> Flags:
-    """(n) which rows a tree is grown on; positions refer to rows in the order of their contents."""
-    drawn = np.ones(len(sample.label), bool)
-    if share < 1:
-        drawn[sample.order] = np.random.default_rng(int(key)).random(len(drawn)) < share
-    return drawn
 
 
 def _sums(columns: Columns, q: int, n_rows: int) -> Sums:

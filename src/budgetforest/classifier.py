@@ -36,7 +36,7 @@ from budgetforest.intake import (
 from budgetforest.prediction import Prediction
 from budgetforest.progress import progress
 from budgetforest.split import Splitter
-from budgetforest.train import Keep, Rows, Settings, context_of, grow_offers, make
+from budgetforest.train import Keep, Rows, Settings, context_of, grow_offers, make, n_rows
 from budgetforest.trained import Trained, plain, warn_of_idle
 
 PAPER_ONLY = ("alpha", "impurity", "splitter", "criterion", "bootstrap", "voting")
@@ -240,7 +240,7 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         best = None
         if settings.auto:
             assert validation is not None
-            path = careful_path(offers, len(validation.label))
+            path = careful_path(offers, n_rows(validation, settings))
             path = [point for point in path if point.cost <= settings.budget]
             best = surest(offers)
             kept = only_used(offers, [*path, best])

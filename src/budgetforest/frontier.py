@@ -28,7 +28,7 @@ from budgetforest.grow import Sample
 from budgetforest.prune import best_part, closure_of, pruned
 from budgetforest.saving import Growth, Owned, grow_one, grow_saving
 from budgetforest.split import Splitter
-from budgetforest.train import Keep, Rows, Settings, context_of, make, sample_of
+from budgetforest.train import Keep, Rows, Settings, context_of, make, n_rows, sample_of
 from budgetforest.trained import context_for
 from budgetforest.tree import Tree, family
 
@@ -76,7 +76,7 @@ def grow_frontier(
         step = partial(offers_of, features, sample, context, allowed, train, validation, settings, pool, tell)
         found = keep(f"pool-{features.sum()}", step)
         features = smaller_pool(features, savings(found[0].trees, len(features)), settings.costs.cost)
-        offers = without_hopeless([*offers, *found], len(validation.label))
+        offers = without_hopeless([*offers, *found], n_rows(validation, settings))
     return offers
 
 
@@ -94,7 +94,7 @@ def offers_of(
     """The forests of one pool, that of best cuts first, with all their exits measured."""
     trees = min(settings.max_trees, MOST_TREES)
     found = dict(grow_pool(sample, features, settings, trees, pool, tell))
-    found |= prune_forest(next(iter(found.values())), features, context, train)
+    found |= prune_forest(next(iter(found.values())), features, context, train, settings)
     return [
         Offer(recipe, forest, measure(forest, recipe, context, validation, settings.answer, allowed, pool), 1)
         for recipe, forest in found.items()
@@ -148,14 +148,14 @@ def grow_pool(
 
 
 def prune_forest(
-    trees: list[Tree], features: Flags, context: Context, train: Rows
+    trees: list[Tree], features: Flags, context: Context, train: Rows, settings: Settings
 ) -> dict[Recipe, list[Tree]]:
     """A quarter of the forest of best cuts, pruned at two rates on some of its rows."""
     price = float(context.costs.least[features].sum())
     if not price or features.sum() == 1:
         return {}
     forest = join(trees[: quarter(trees)], context)
-    rows = np.argsort(train.hashes, kind="stable")[:PRUNED_ON]
+    rows = few_rows(train, settings.unit)
     problem = closure_of(forest, train.X[rows], train.label[rows], train.weight[rows])
     error = 1 - context.prior.max() / context.prior.sum()
     kept, found = None, {}
@@ -165,6 +165,15 @@ def prune_forest(
         if kept.any():
             found[Recipe(features=int(features.sum()), pruned=rate)] = pruned(forest, kept)
     return found
+
+
+def few_rows(train: Rows, unit: float) -> Ids:
+    """About ``PRUNED_ON`` rows; equal ones stay together, so that a weight of 2 is the row twice."""
+    order = np.argsort(train.hashes, kind="stable").astype(np.int32)
+    upto = np.cumsum(train.weight[order]) * unit
+    last = min(int(np.searchsorted(upto, PRUNED_ON)), len(order) - 1)
+    chosen: Ids = order[train.hashes[order] <= train.hashes[order[last]]]
+    return chosen
 
 
 def rate_for(features: Flags, settings: Settings, sample: Sample) -> float:

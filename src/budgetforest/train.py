@@ -93,6 +93,11 @@ class Settings(NamedTuple):
         return self.alphas is None or len(self.alphas) > 1
 
 
+def n_rows(rows: Rows, settings: Settings) -> int:
+    """How many rows there are, a row of weight 2 counted twice."""
+    return max(1, round(float(rows.weight.sum()) * settings.unit))
+
+
 def in_units(weight: Floats) -> tuple[Counts, float]:
     """Weights as whole numbers of a unit: 1 if they are whole, else a power of two as fine as fits.
 
