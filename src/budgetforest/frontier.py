@@ -42,10 +42,10 @@ class Allowed(NamedTuple):
     """How many forests are tested."""
 
 
-KEPT = 0.7
+KEPT = 0.75
 """Share of a pool's features that stays in the next."""
-MOST_TREES = 60
-"""Trees of a forest; more gain little here."""
+MOST_TREES, MOST_ROUNDS = 60, 100
+"""Trees of a forest, more of them gain little; and of boosting."""
 PRUNED_ON = 1000
 """Rows that forests are pruned on, at most."""
 PRUNED_AT = (0.1, 0.5)
@@ -92,8 +92,7 @@ def offers_of(
     tell: Callable[[str, int], None],
 ) -> list[Offer]:
     """The forests of one pool, that of best cuts first, with all their exits measured."""
-    trees = min(settings.max_trees, MOST_TREES)
-    found = dict(grow_pool(sample, features, settings, trees, pool, tell))
+    found = dict(grow_pool(sample, features, settings, pool, tell))
     found |= prune_forest(next(iter(found.values())), features, context, train, settings)
     return [
         Offer(recipe, forest, measure(forest, recipe, context, validation, settings.answer, allowed, pool), 1)
@@ -105,30 +104,30 @@ def grow_pool(
     sample: Sample,
     features: Flags,
     settings: Settings,
-    n_trees: int,
     pool: Executor,
     tell: Callable[[str, int], None],
 ) -> Iterator[tuple[Recipe, list[Tree]]]:
     """Forests that use only these features."""
     size = int(features.sum())
     costs, seed = settings.costs, settings.seed
+    n_trees, n_rounds = min(settings.max_trees, MOST_TREES), min(settings.max_trees, MOST_ROUNDS)
     rate = rate_for(features, settings, sample)
     plain = Growth(features, 0.0, min(1.0, 2 / math.sqrt(size)), False, 1, settings.n_classes)
-    steps = Boost(features, 0.0, n_classes=settings.n_classes)
+    steps = Boost(features, 0.0, settings.n_classes, tries=min(1.0, 4 / math.sqrt(size)))
 
-    def later(trees: Iterator[Tree]) -> Future[list[Tree]]:
+    def later(trees: Iterator[Tree], number: int) -> Future[list[Tree]]:
         """Trees that depend on those before, by one thread."""
-        return pool.submit(lambda: list(islice(trees, n_trees)))
+        return pool.submit(lambda: list(islice(trees, number)))
 
     in_turn = {
         Recipe(features=size, cuts="boosted", rate=each): later(
-            boosted_trees(sample, steps._replace(rate=each), costs, seed)
+            boosted_trees(sample, steps._replace(rate=each), costs, seed), n_rounds
         )
         for each in dict.fromkeys((0.0, rate))
     }
     if rate:
         careful = grow_saving(sample, plain._replace(rate=rate), costs, seed, True)
-        in_turn[Recipe(features=size, rate=rate)] = later(careful)
+        in_turn[Recipe(features=size, rate=rate)] = later(careful, n_trees)
     nothing = Owned(np.zeros((0, 0), np.uint8), np.zeros((0, 0), np.uint8))
     kinds = (("best", plain, True), ("random", plain._replace(random_cuts=True), False))
     for cuts, growth, bootstrap in kinds:
@@ -143,8 +142,9 @@ def grow_pool(
             tell(str(recipe), len(grown))
         yield recipe, grown
     for recipe, trees in in_turn.items():
-        yield recipe, trees.result()
-        tell(str(recipe), n_trees)
+        grown = trees.result()
+        yield recipe, grown
+        tell(str(recipe), len(grown))
 
 
 def prune_forest(
