@@ -42,7 +42,7 @@ class Setting(NamedTuple):
     """What a booster is trained on, and how."""
 
     what: str
-    data: lightgbm.Dataset
+    X: np.ndarray
     parameters: dict[str, Any]
 
 
@@ -50,13 +50,12 @@ def cost_effective(penalty: str, task: Task) -> Iterator[Model]:
     """Boosters of all trade-offs."""
     cost = task.costs.cost
     unit = (len(task.train.y) if penalty == "coupled" else 1) / (cost.mean() or 1.0)
-    data = dataset(task, task.train.X)
     settings = []
     for turn in range(turns_of(penalty, task)):
         for place, trade_off in enumerate(TRADE_OFFS[::8] if task.quick else TRADE_OFFS):
             leaves, rate = STYLES[(place + turn) % len(STYLES)]
             penalties = {"cegb_tradeoff": trade_off * unit, f"cegb_penalty_feature_{penalty}": cost.tolist()}
-            settings.append(setting(f"trade-off {trade_off:.1e}", data, leaves, rate, penalties))
+            settings.append(setting(f"trade-off {trade_off:.1e}", task.train.X, leaves, rate, penalties))
     return boosted(settings, task)
 
 
@@ -66,17 +65,12 @@ def turns_of(penalty: str, task: Task) -> int:
     return 1 if task.quick else int(np.clip(round(affordable), 1, 4))
 
 
-def dataset(task: Task, X: np.ndarray) -> lightgbm.Dataset:
-    """Binned training rows, to be shared by fits."""
-    return lightgbm.Dataset(X, task.train.y, params={"verbosity": -1, "num_threads": 1}).construct()
-
-
 def setting(
-    what: str, data: lightgbm.Dataset, leaves: int, rate: float, others: dict[str, Any] | None = None
+    what: str, X: np.ndarray, leaves: int, rate: float, others: dict[str, Any] | None = None
 ) -> Setting:
     """A setting with its name in full. Without lambda, many classes at a high rate diverge."""
     parameters = {"num_leaves": leaves, "learning_rate": rate, "lambda_l2": 1.0, **(others or {})}
-    return Setting(f"{what}, {leaves} leaves, rate {rate}", data, parameters)
+    return Setting(f"{what}, {leaves} leaves, rate {rate}", X, parameters)
 
 
 def boosted(settings: Iterable[Setting], task: Task) -> Iterator[Model]:
@@ -86,13 +80,13 @@ def boosted(settings: Iterable[Setting], task: Task) -> Iterator[Model]:
     """
     with ThreadPoolExecutor(task.n_jobs) as pool:
         settings = list(settings)
-        boosters = pool.map(lambda s: fit(task, s.data, s.parameters, rounds_of(task)[-1]), settings)
+        boosters = pool.map(lambda s: fit(task, s.X, s.parameters, rounds_of(task)[-1]), settings)
         for booster, how in zip(boosters, settings, strict=True):
             yield from prefixes(how.what, booster, task)
 
 
-def fit(task: Task, data: lightgbm.Dataset, parameters: dict[str, Any], rounds: int) -> lightgbm.Booster:
-    """A classifier."""
+def fit(task: Task, X: np.ndarray, parameters: dict[str, Any], rounds: int) -> lightgbm.Booster:
+    """A classifier. Its rows are its own: two fits at once on one ``Dataset`` have crashed LightGBM."""
     several = {"objective": "multiclass", "num_class": task.n_classes}
     objective = several if task.n_classes > 2 else {"objective": "binary"}
     same = {
@@ -102,6 +96,7 @@ def fit(task: Task, data: lightgbm.Dataset, parameters: dict[str, Any], rounds: 
         "num_threads": 1,
         "verbosity": -1,
     }
+    data = lightgbm.Dataset(X, task.train.y, params={"verbosity": -1, "num_threads": 1})
     return lightgbm.train(objective | same | parameters, data, rounds)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier
 
 from benchmarks.methods import Model, Task, forest_model
-from benchmarks.methods.boosting import boosted, dataset, fit, setting
+from benchmarks.methods.boosting import boosted, fit, setting
 from budgetforest.arrays import LEAF
 from budgetforest.costs import read_costs
 from budgetforest.forest import Forest, first_trees
@@ -45,8 +45,8 @@ def pools(task: Task) -> list[tuple[int, ...]]:
         pool = tuple(range(len(task.costs.cost)))
         while pool:
             if pool not in gains:
-                data = dataset(task, only(pool, task.train.X))
-                gains[pool] = fit(task, data, JUDGE, rounds=20).feature_importance("gain")[list(pool)]
+                X = only(pool, task.train.X)
+                gains[pool] = fit(task, X, JUDGE, rounds=20).feature_importance("gain")[list(pool)]
             pool = without_least(pool, gains[pool], task.costs.cost[list(pool)] ** power)
     return list(gains)
 
@@ -100,8 +100,8 @@ def then_lightgbm(task: Task) -> Iterator[Model]:
     styles = BOOSTERS[: turns_of(task, WORK["boosters"] / task.n_classes, len(BOOSTERS))]
     settings = []
     for pool in pools(task):
-        data = dataset(task, only(pool, task.train.X))
-        settings += [setting(f"pool of {len(pool)}", data, leaves, rate) for leaves, rate in styles]
+        X = only(pool, task.train.X)
+        settings += [setting(f"pool of {len(pool)}", X, leaves, rate) for leaves, rate in styles]
     return boosted(settings, task)
 
 
