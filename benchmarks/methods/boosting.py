@@ -77,16 +77,17 @@ def boosted(settings: Iterable[Setting], task: Task) -> Iterator[Model]:
     """Models of these settings after 1, 2, ... rounds.
 
     Fits run side by side with one thread each: LightGBM's own threads wait for each other on a busy machine.
+    All end before anything predicts: to predict while another thread begins to train has crashed LightGBM.
     """
+    settings = list(settings)
     with ThreadPoolExecutor(task.n_jobs) as pool:
-        settings = list(settings)
-        boosters = pool.map(lambda s: fit(task, s.X, s.parameters, rounds_of(task)[-1]), settings)
-        for booster, how in zip(boosters, settings, strict=True):
-            yield from prefixes(how.what, booster, task)
+        boosters = list(pool.map(lambda s: fit(task, s.X, s.parameters, rounds_of(task)[-1]), settings))
+    for booster, how in zip(boosters, settings, strict=True):
+        yield from prefixes(how.what, booster, task)
 
 
 def fit(task: Task, X: np.ndarray, parameters: dict[str, Any], rounds: int) -> lightgbm.Booster:
-    """A classifier. Its rows are its own: two fits at once on one ``Dataset`` have crashed LightGBM."""
+    """A classifier. It shares nothing with others that are fitted at the same time."""
     several = {"objective": "multiclass", "num_class": task.n_classes}
     objective = several if task.n_classes > 2 else {"objective": "binary"}
     same = {
