@@ -74,7 +74,7 @@ def told(decision):
     return decision.label, decision.spent, decision.acquired, decision.certain
 
 
-@settings(max_examples=40)
+@settings(max_examples=12)
 @given(labelled_rows(missing=True, max_rows=25), PRICES, VOTING, ANSWER)
 def test_all_drivers_agree(tmp_path_factory, data, prices, voting, answer):
     X, y = data

@@ -15,7 +15,7 @@ from budgetforest import BudgetForestClassifier, InvalidParameter, NotAModelFile
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
-KILLS = int(os.environ.get("KILLS", "6"))
+KILLS = int(os.environ.get("KILLS", "3"))
 PAPER = {"method": "paper", "alpha": [0, 2, 4, 8, 16], "max_trees": 30}
 AUTO = {"max_trees": 12}
 

@@ -53,7 +53,7 @@ def test_miniboone_agrees_with_the_authors_program(data_folder, alpha, error, er
     [
         ("covtype", 4000),
         ("miniboone_tiny", 2000),
-        ("cifar10_kmeans400", 3000),
+        ("cifar10_kmeans400", 1000),
         ("ann_thyroid", 3000),
         ("heart_cleveland", 150),
     ],
