@@ -10,7 +10,7 @@ from budgetforest import UnusualData
 settings.register_profile(
     "default",
     deadline=None,
-    max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "30")),
+    max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "20")),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("default")
