@@ -12,9 +12,9 @@ demo: $(VENV)/.demo  ## set up, train within a budget, compare, decide one row f
 	$(RUN) -m budgetforest demo
 
 test: $(VENV)/.test  ## set up and pass the tests
-	$(RUN) -m pytest -p no:cacheprovider --cov --cov-report=
+	$(RUN) -m pytest -p no:cacheprovider -n 2 --dist loadfile --cov --cov-report=
 	@echo "The laws once more without the compiler, on fewer examples; coverage is that of both runs."
-	NUMBA_DISABLE_JIT=1 HYPOTHESIS_EXAMPLES=3 $(RUN) -m pytest -p no:cacheprovider --cov --cov-append \
+	NUMBA_DISABLE_JIT=1 HYPOTHESIS_EXAMPLES=3 $(RUN) -m pytest -p no:cacheprovider -n 2 --dist loadfile --cov --cov-append \
 		--cov-fail-under=95 -k "not thousand" tests/test_binning.py tests/test_reference.py \
 		tests/test_laws.py tests/test_paper.py tests/test_acquire.py tests/test_course.py tests/test_saving.py \
 		tests/test_reading.py tests/test_boost.py tests/test_prune.py
