@@ -23,10 +23,10 @@ from budgetforest.binning import Columns
 from budgetforest.costs import Costs
 from budgetforest.draws import mix, tree_key, uniform
 from budgetforest.forest import BELIEF
-from budgetforest.grow import LEFT, RIGHT, Sample, bootstrapped, fill_empty_branches
+from budgetforest.grow import LEFT, RIGHT, Sample, bootstrapped, fill_empty_branches, hang
 from budgetforest.jit import inner, kernel
 from budgetforest.rows import Cells, partition, partition_by_code
-from budgetforest.saving import TRIES, Owned, price_of
+from budgetforest.saving import TRIES, Owned, acquire, price_of
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
 
 GRADIENT = 2**20
@@ -183,13 +183,7 @@ def boosted_tree(
         key = sums.keys[waiting]
         node = size
         size += 1
-        if parent >= 0:
-            if slot == LEFT:
-                tree.left[parent] = node
-            elif slot == RIGHT:
-                tree.right[parent] = node
-            else:
-                branches[slot] = node
+        hang(tree, branches, parent, slot, node)
         here = rows[start:stop]
         n = _add_up(slopes, times, here, sums.all)
         drawn[node] = n
@@ -206,9 +200,7 @@ def boosted_tree(
                     scores[here[i], c] += tree.counts[node, c]
             continue
         if boost.rate > 0.0:
-            for i in range(len(here)):
-                owned.feature[j, here[i]] = 1
-                owned.group[prices[2][j], here[i]] = 1
+            acquire(j, here, prices, owned)
         tree.feature[node] = j
         tree.route[node] = best.route
         missing = columns.n_codes[j]

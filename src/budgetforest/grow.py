@@ -130,13 +130,7 @@ def greedy_tree(
         key = room.keys[waiting]
         node = size
         size += 1
-        if parent >= 0:
-            if slot == LEFT:
-                tree.left[parent] = node
-            elif slot == RIGHT:
-                tree.right[parent] = node
-            else:
-                branches[slot] = node
+        hang(tree, branches, parent, slot, node)
         here = rows[start:stop]
         if waiting + 1 < near_until:
             near_until = 0
@@ -337,6 +331,19 @@ def least_per_drop(columns: Columns, cells: Cells, rows: Ids, plan: Plan, node: 
         if drop > LEAST_DROP:
             least = min(least, plan.least[j] / drop)
     return least
+
+
+@inner
+def hang(tree: Tree, branches: Ids, parent: int, slot: int, node: int) -> None:
+    """Make a node the child of its parent, if it has one."""
+    if parent < 0:
+        return
+    if slot == LEFT:
+        tree.left[parent] = node
+    elif slot == RIGHT:
+        tree.right[parent] = node
+    else:
+        branches[slot] = node
 
 
 @kernel

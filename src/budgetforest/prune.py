@@ -95,7 +95,9 @@ def best_part(problem: Closure, rate: float, among: Flags | None = None) -> Flag
     """
     gain = problem.gain
     here = np.ones(len(gain), bool) if among is None else among
-    nodes = np.flatnonzero(here & ((gain != 0) | _has_need(problem)))
+    inner = np.zeros(len(gain), bool)
+    inner[problem.parent[problem.parent >= 0]] = True
+    nodes = np.flatnonzero(here & inner)
     needs = here[problem.node]
     pairs = np.unique(problem.pair[needs])
     cost = rate * problem.price[pairs]
@@ -127,19 +129,18 @@ def best_part(problem: Closure, rate: float, among: Flags | None = None) -> Flag
         (capacity, (np.concatenate(tail).astype(np.int32), np.concatenate(head).astype(np.int32))),
         (size, size),
     )
-    residual = graph - maximum_flow(graph, 0, 1).flow
-    residual.data[residual.data < 0] = 0
-    residual.eliminate_zeros()
-    reached = np.zeros(size, bool)
-    reached[breadth_first_order(residual, 0, return_predecessors=False)] = True
-    kept[nodes] = reached[at[nodes]]
+    kept[nodes] = _source_side(graph)[at[nodes]]
     return kept
 
 
-def _has_need(problem: Closure) -> Flags:
-    inner = np.zeros(len(problem.gain), bool)
-    inner[problem.parent[problem.parent >= 0]] = True
-    return inner
+def _source_side(graph: csr_array) -> Flags:
+    """The vertices that a minimum cut leaves with vertex 0, the source; vertex 1 is the sink."""
+    residual = graph - maximum_flow(graph, 0, 1).flow
+    residual.data[residual.data < 0] = 0
+    residual.eliminate_zeros()
+    reached = np.zeros(graph.shape[0], bool)
+    reached[breadth_first_order(residual, 0, return_predecessors=False)] = True
+    return reached
 
 
 def value(problem: Closure, rate: float, kept: Flags) -> float:

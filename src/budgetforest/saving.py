@@ -22,7 +22,7 @@ from budgetforest.arrays import LEAF, Codes, Counts, Flags, Floats, Ids
 from budgetforest.binning import Columns
 from budgetforest.costs import Costs
 from budgetforest.draws import mix, tree_key, uniform
-from budgetforest.grow import LEFT, RIGHT, Sample, bootstrapped, fill_empty_branches
+from budgetforest.grow import LEFT, RIGHT, Sample, bootstrapped, fill_empty_branches, hang
 from budgetforest.jit import inner, kernel
 from budgetforest.rows import Cells, partition, partition_by_code
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
@@ -154,13 +154,7 @@ def saving_tree(
         key = desk.keys[waiting]
         node = size
         size += 1
-        if parent >= 0:
-            if slot == LEFT:
-                tree.left[parent] = node
-            elif slot == RIGHT:
-                tree.right[parent] = node
-            else:
-                branches[slot] = node
+        hang(tree, branches, parent, slot, node)
         here = rows[start:stop]
         counts = tree.counts[node]
         n = 0
@@ -176,9 +170,7 @@ def saving_tree(
         if j == LEAF:
             continue
         if growth.rate > 0.0:
-            for i in range(len(here)):
-                owned.feature[j, here[i]] = 1
-                owned.group[prices[2][j], here[i]] = 1
+            acquire(j, here, prices, owned)
         tree.feature[node] = j
         tree.route[node] = best.route
         missing = columns.n_codes[j]
@@ -391,6 +383,14 @@ def _nominal_gain(
             return 0.0
         children += size > 0
     return drop if children > 1 else 0.0
+
+
+@inner
+def acquire(j: int, rows: Ids, prices: tuple[Floats, Floats, Ids], owned: Owned) -> None:
+    """The rows of a node have a feature from now on."""
+    for i in range(len(rows)):
+        owned.feature[j, rows[i]] = 1
+        owned.group[prices[2][j], rows[i]] = 1
 
 
 @inner
