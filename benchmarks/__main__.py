@@ -42,7 +42,7 @@ def paper_(names: tuple[str, ...], quick: bool, out: Path | None) -> None:
 @main.command("frontier")
 @click.argument("sets", nargs=-1, type=click.Choice(data.names()), metavar="[SETS]...")
 @click.option("--quick", is_flag=True, help="Small sets and few settings: a minute.")
-@click.option("--again", is_flag=True, help="Measure also what has been measured.")
+@click.option("--again", is_flag=True, help="Measure budgetforest anew, beside what was kept of its peers.")
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Where to write instead of docs/."
 )

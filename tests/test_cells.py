@@ -11,7 +11,6 @@ from benchmarks.frontier import cells, page
 from benchmarks.methods import Model, methods
 
 from budgetforest.costs import read_costs
-from budgetforest.curve import Curve
 
 pytestmark = pytest.mark.filterwarnings("ignore::budgetforest.BudgetForestWarning")
 
@@ -25,12 +24,8 @@ def test_budgets_begin_where_something_can_be_bought():
 
 
 def test_a_row_tested_twice_is_one_row():
-    def curve(losses):
-        return Curve("", ("a",), np.zeros(1), np.zeros((1, 3)), np.array([losses], float))
-
-    mean = cells.mean_losses(
-        [curve([1, 0, 1]), curve([0, 0, 1])], [np.array([7, 2, 4]), np.array([4, 9, 2])], [5]
-    )
+    losses = np.array([[1.0, 0, 1]]), np.array([[0.0, 0, 1]])
+    mean = cells.mean_losses(losses, [np.array([7, 2, 4]), np.array([4, 9, 2])])
     np.testing.assert_allclose(mean, [[0.5, 0.5, 1, 0]])  # rows 2, 4, 7, 9
 
 
@@ -118,6 +113,13 @@ def test_a_set_is_measured_once_and_the_page_is_written_from_files(tmp_path, mon
     assert (tmp_path / "frontier.md").read_text() == text
     with pytest.raises(RuntimeError, match="measured again"):
         frontier.run(["wdbc"], quick=True, out=tmp_path, again=True)
+    ours = {cells.OURS: methods()[cells.OURS]}
+    monkeypatch.setattr(frontier, "methods", lambda: ours | dict.fromkeys(page.PAPER, refuses))
+    frontier.run(["wdbc"], quick=True, out=tmp_path, again=True, variants={"a variant": constant})
+    same = json.loads((tmp_path / "frontier" / "wdbc.json").read_text())
+    for m in (*found["methods"].values(), *same["methods"].values()):
+        del m["seconds"]
+    assert same == found
 
 
 def test_all_methods_on_a_small_set(tmp_path):

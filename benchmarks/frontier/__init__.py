@@ -5,14 +5,15 @@ A file of figures is written as soon as a set is measured, and the page and its 
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 from rich.progress import Progress
 
-from benchmarks.data import Data
 from benchmarks.frontier import page
-from benchmarks.frontier.cells import measure, steps_of
+from benchmarks.frontier.cells import OURS, Run, measure, steps_of
 from benchmarks.methods import Method, methods
 from benchmarks.tasks import loaded
 
@@ -43,27 +44,40 @@ def run(
 ) -> None:
     """Measure the named sets, or all, unless their figures are there, and write the page.
 
+    Every run of a method on a split is kept in ``runs``, so that a comparison that was stopped goes on.
+    ``again``: measure budgetforest and its variants anew, beside the kept runs of the peers.
     ``variants``: further methods of our own, by title, measured beside the others and not counted as peers.
     """
     docs, results = (out, out / "frontier") if out else (ROOT / "docs", ROOT / "benchmarks/results/frontier")
     results.mkdir(parents=True, exist_ok=True)
     names = tuple(names) or (QUICK if quick else SETS)
     wanted = [name for name in names if again or not _file(results, name).exists()]
+    variants = dict(variants or {})
+    anew = {OURS, *variants} if again else set()
     absent: list[str] = []
     with Progress() as bars:
         for data in loaded(wanted, absent):
-            found = _with_bar(data, methods() | dict(variants or {}), quick, bars)
-            found["variants"] = list(variants or {})
+            compared = methods() | variants
+            bar = bars.add_task(data.title, total=steps_of(data, compared, quick=quick))
+            keep = partial(kept, results / "runs" / (data.name + "-quick" * quick), anew)
+            found = measure(data, compared, quick=quick, keep=keep, tell=partial(bars.advance, bar))
+            found["variants"] = list(variants)
             _file(results, data.name).write_text(json.dumps(found, indent=1) + "\n")
     order = dict.fromkeys([*SETS, *names, *sorted(file.stem for file in results.glob("*.json"))])
     figures = [json.loads(file.read_text()) for name in order if (file := _file(results, name)).exists()]
     page.write(figures, absent, docs)
 
 
+def kept(folder: Path, anew: Container[str], title: str, seed: int, make: Callable[[], Run]) -> Run:
+    """The run from its file; or made, and written there."""
+    file = folder / f"{title}-{seed}.npz"
+    if title in anew or not file.exists():
+        run = make()
+        folder.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(file, **run._asdict())
+    with np.load(file) as found:
+        return Run(found["loss"], found["what"].tolist(), found["points"].tolist(), found["seconds"].item())
+
+
 def _file(results: Path, name: str) -> Path:
     return results / f"{name}.json"
-
-
-def _with_bar(data: Data, compared: Mapping[str, Method], quick: bool, bars: Progress) -> dict:
-    bar = bars.add_task(data.title, total=steps_of(data, compared, quick=quick))
-    return measure(data, compared, quick=quick, tell=lambda: bars.advance(bar))

@@ -1,18 +1,19 @@
 """The cells of one data set: what every method errs at every budget, and how far it is from budgetforest."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from time import perf_counter
+from functools import partial
+from time import process_time
+from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.data import Data, split
-from benchmarks.methods import Method
+from benchmarks.methods import Method, Task
 from benchmarks.methods import measure as measure_method
 from benchmarks.tasks import task_of
 from budgetforest.costs import Costs
-from budgetforest.curve import Curve, interval
+from budgetforest.curve import interval
 
 OURS = "budgetforest"
 BUDGETS = 8
@@ -22,40 +23,70 @@ TESTED, SPLITS = 2_000, 10
 """Splits are repeated until so many test rows were judged, but not more often than that."""
 
 
+class Run(NamedTuple):
+    """One method on one split."""
+
+    loss: np.ndarray
+    """(budgets, n) of every test row, or query."""
+    what: list[str]
+    """(budgets) which model it was."""
+    points: list[tuple[float, float]]
+    """Cost and error of all its models that are ever taken."""
+    seconds: float
+
+
+Keep = Callable[[str, int, Callable[[], Run]], Run]
+"""The run of a method (its title) on a split (its seed): as it was kept, or made and kept."""
+
+
 def measure(
-    data: Data, methods: Mapping[str, Method], *, quick: bool = False, tell: Callable[[], None] = lambda: None
+    data: Data,
+    methods: Mapping[str, Method],
+    *,
+    quick: bool = False,
+    keep: Keep = lambda title, seed, make: make(),
+    tell: Callable[[], None] = lambda: None,
 ) -> dict:
     """Every method on all splits of a data set, as plain figures; ``tell`` is called after each."""
     seeds = range(splits_of(data, quick=quick))
-    curves: dict[str, list[Curve]] = {title: [] for title in methods}
-    seconds: Counter[str] = Counter()
+    runs: dict[str, list[Run]] = {title: [] for title in methods}
     for seed in seeds:
         task = task_of(data, seed=seed, quick=quick)
         for title, method in methods.items():
-            start = perf_counter()
-            curves[title].append(measure_method(title, method, task))
-            seconds[title] += perf_counter() - start
+            runs[title].append(keep(title, seed, partial(run_of, title, method, task)))
             tell()
-    budgets = ladder(task.costs)
     tested = [test_units(data, seed) for seed in seeds]
-    losses = {title: mean_losses(runs, tested, budgets) for title, runs in curves.items()}
+    losses = {title: mean_losses([run.loss for run in line], tested) for title, line in runs.items()}
     return {
         "title": data.title,
         "note": data.note,
         "rows": [len(part.y) for part in (task.train, task.validation, task.test)],
         "splits": len(seeds),
-        "budgets": budgets,
+        "budgets": ladder(task.costs),
         "methods": {
             title: {
                 "at": [interval(loss) for loss in losses[title]],
                 "apart": [interval(d) for d in losses[title] - losses[OURS]],
-                "what": [runs[0].what[runs[0].taken(budget)] for budget in budgets],
-                "points": list(zip(runs[0].cost.tolist(), runs[0].error.tolist(), strict=True)),
-                "seconds": round(seconds[title], 1),
+                "what": line[0].what,
+                "points": line[0].points,
+                "seconds": round(sum(run.seconds for run in line), 1),
             }
-            for title, runs in curves.items()
+            for title, line in runs.items()
         },
     }
+
+
+def run_of(title: str, method: Method, task: Task) -> Run:
+    """Measure a method on a split; its seconds are those of all threads."""
+    start = process_time()
+    curve = measure_method(title, method, task)
+    taken = [curve.taken(budget) for budget in ladder(task.costs)]
+    return Run(
+        curve.loss[taken],
+        [curve.what[place] for place in taken],
+        list(zip(curve.cost.tolist(), curve.error.tolist(), strict=True)),
+        process_time() - start,
+    )
 
 
 def steps_of(data: Data, methods: Mapping[str, Method], *, quick: bool = False) -> int:
@@ -80,12 +111,12 @@ def test_units(data: Data, seed: int) -> np.ndarray:
     return rows if data.query is None else np.unique(data.query[rows])
 
 
-def mean_losses(runs: Sequence[Curve], tested: Sequence[np.ndarray], budgets: Sequence[float]) -> np.ndarray:
+def mean_losses(losses: Sequence[np.ndarray], tested: Sequence[np.ndarray]) -> np.ndarray:
     """(budgets, n) the loss of every row that was ever tested, averaged over the splits that tested it.
 
     A row that was tested twice is still one row: intervals come from different rows only.
     """
     units, place = np.unique(np.concatenate(tested), return_inverse=True)
     times = np.bincount(place)
-    at = [np.concatenate([run.loss[run.taken(budget)] for run in runs]) for budget in budgets]
-    return np.array([np.bincount(place, loss, len(units)) / times for loss in at])
+    at_budgets = np.concatenate(losses, axis=1)
+    return np.array([np.bincount(place, loss, len(units)) / times for loss in at_budgets])
