@@ -259,6 +259,23 @@ def test_every_point_says_what_it_is(model):
     assert math.isnan(model.alpha_)
 
 
+def test_boosting_goes_on_while_it_helps():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 6))
+    y = (np.sin(3 * X).sum(axis=1) > 0).astype(int)
+    model = BudgetForestClassifier(6, max_trees=4, random_state=0).fit(X, y)
+    boosted = [offer for offer in model._trained.offers if offer.recipe.cuts == "boosted"]
+    assert max(len(offer.trees) for offer in boosted) == 3 * 4
+
+
+@pytest.mark.parametrize(("riders", "payers"), [(True, 5), (False, math.inf)])
+def test_free_riders_are_an_option(rows, monkeypatch, riders, payers):
+    grow, seen = frontier.grow_saving, set()
+    monkeypatch.setattr(frontier, "grow_saving", lambda *given: seen.add(given[-1]) or grow(*given))
+    BudgetForestClassifier(8, max_trees=20, random_state=0, free_riders=riders).fit(*rows[:2])
+    assert seen == {payers}
+
+
 def test_max_disagreement_of_zero_is_certain_exit(rows):
     sure = BudgetForestClassifier(8, max_trees=10, max_disagreement=0, random_state=0)
     sure.fit(*rows[:2], validation=rows[2:])

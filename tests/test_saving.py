@@ -165,6 +165,19 @@ def test_later_trees_ride_on_what_is_paid():
     assert used[0.1] < 0.85 * used[0.0]
 
 
+def test_free_riders_acquire_nothing():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 8))
+    y = (X[:, :4].sum(axis=1) > 0).astype(int)
+    growth = growth_for(8, 2, rate=0.05, tries=0.5)
+    grown = grow_saving(sample_of(X, y), growth, priced(np.ones(8)), 0, bootstrap=False, payers=2)
+    payers, riders = list(islice(grown, 2)), list(islice(grown, 4))
+    assert all(tree.feature[0] != LEAF for tree in riders)
+    for row in X:
+        paid = set().union(*(met(tree, row) for tree in payers))
+        assert all(met(tree, row) <= paid for tree in riders)
+
+
 @given(labelled_rows(missing=True), st.booleans())
 def test_row_order_changes_nothing(data, bootstrap):
     X, y = data

@@ -66,6 +66,8 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         Of "auto": how often a label may differ from the full forest's, with ``confidence``. None: as
         often as is best at the budget. 0: never.
     confidence : float
+    free_riders : bool
+        Of "auto": where trees reuse what is paid, three of four use nothing else.
     alpha : "auto", float or list
         Threshold of the impurity: larger gives shallower, cheaper trees. Chosen on validation rows
         at equal budget; "auto" tries the paper's ten values and larger ones.
@@ -76,7 +78,9 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         the paper's 80/40/20 random stumps.
     criterion : "minimax" or "expected"
         A split is as good as its worst child (the paper) or as its children's mean.
-    max_bins, max_trees : int
+    max_bins : int
+    max_trees : int
+        Of a forest; boosting, whose trees are small, may take three times as many while they help.
     bootstrap : bool
         Grow each tree on rows drawn with replacement.
     voting : "majority", "soft" or "counts"
@@ -119,6 +123,7 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         method: str = "auto",
         max_disagreement: float | None = None,
         confidence: float = 0.95,
+        free_riders: bool = False,
         alpha: Anything = "auto",
         impurity: Anything = "pairs",
         splitter: str = "binned",
@@ -141,6 +146,7 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         self.method = method
         self.max_disagreement = max_disagreement
         self.confidence = confidence
+        self.free_riders = free_riders
         self.alpha = alpha
         self.impurity = impurity
         self.splitter = splitter
@@ -217,6 +223,7 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
             auto=self._is_auto(),
             disagreement=check.disagreement(self.max_disagreement),
             confidence=check.share("confidence", self.confidence),
+            free_riders=bool(self.free_riders),
         )
 
     def _is_auto(self) -> bool:

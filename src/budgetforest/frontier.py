@@ -22,7 +22,7 @@ from scipy.special import betaincinv
 from budgetforest.arrays import LEAF, Flags, Floats, Ids
 from budgetforest.boost import Boost, boosted_trees
 from budgetforest.budget import Offer, Point, Recipe, without_hopeless
-from budgetforest.charge import charge, ladder
+from budgetforest.charge import charge, ladder, scores
 from budgetforest.forest import Answer, Context, Voting, first_trees, join
 from budgetforest.grow import Sample
 from budgetforest.prune import best_part, closure_of, pruned
@@ -44,8 +44,10 @@ class Allowed(NamedTuple):
 
 KEPT = 0.75
 """Share of a pool's features that stays in the next."""
-MOST_TREES, MOST_ROUNDS = 60, 100
-"""Trees of a forest, more of them gain little; and of boosting."""
+MOST_TREES = 60
+"""Of a forest; more of them gain little."""
+ROUNDS, TIMES = 100, 3
+"""Boosted trees grow so many at a time, and so often at most."""
 PRUNED_ON = 1000
 """Rows that forests are pruned on, at most."""
 PRUNED_AT = (0.1, 0.5)
@@ -92,7 +94,7 @@ def offers_of(
     tell: Callable[[str, int], None],
 ) -> list[Offer]:
     """The forests of one pool, that of best cuts first, with all their exits measured."""
-    found = dict(grow_pool(sample, features, settings, pool, tell))
+    found = dict(grow_pool(sample, features, context, validation, settings, pool, tell))
     found |= prune_forest(next(iter(found.values())), features, context, train, settings)
     return [
         Offer(recipe, forest, measure(forest, recipe, context, validation, settings.answer, allowed, pool), 1)
@@ -103,6 +105,8 @@ def offers_of(
 def grow_pool(
     sample: Sample,
     features: Flags,
+    context: Context,
+    validation: Rows,
     settings: Settings,
     pool: Executor,
     tell: Callable[[str, int], None],
@@ -110,24 +114,22 @@ def grow_pool(
     """Forests that use only these features."""
     size = int(features.sum())
     costs, seed = settings.costs, settings.seed
-    n_trees, n_rounds = min(settings.max_trees, MOST_TREES), min(settings.max_trees, MOST_ROUNDS)
+    n_trees, n_rounds = min(settings.max_trees, MOST_TREES), min(settings.max_trees, ROUNDS)
     rate = rate_for(features, settings, sample)
     plain = Growth(features, 0.0, min(1.0, 2 / math.sqrt(size)), False, 1, settings.n_classes)
     steps = Boost(features, 0.0, settings.n_classes, tries=min(1.0, 4 / math.sqrt(size)))
 
-    def later(trees: Iterator[Tree], number: int) -> Future[list[Tree]]:
-        """Trees that depend on those before, by one thread."""
-        return pool.submit(lambda: list(islice(trees, number)))
-
-    in_turn = {
-        Recipe(features=size, cuts="boosted", rate=each): later(
-            boosted_trees(sample, steps._replace(rate=each), costs, seed), n_rounds
-        )
-        for each in dict.fromkeys((0.0, rate))
-    }
+    # trees that depend on those before are each grown by one thread
+    in_turn: dict[Recipe, Future[list[Tree]]] = {}
+    for each in dict.fromkeys((0.0, rate)):
+        recipe = Recipe(features=size, cuts="boosted", rate=each)
+        trees = boosted_trees(sample, steps._replace(rate=each), costs, seed)
+        scoring = context_for(Point(recipe, n_rounds, 0.0, 0.0), context, settings.unit)
+        in_turn[recipe] = pool.submit(while_better, trees, n_rounds, scoring, validation)
     if rate:
-        careful = grow_saving(sample, plain._replace(rate=rate), costs, seed, True)
-        in_turn[Recipe(features=size, rate=rate)] = later(careful, n_trees)
+        payers = quarter(n_trees) if settings.free_riders else math.inf
+        careful = grow_saving(sample, plain._replace(rate=rate), costs, seed, True, payers)
+        in_turn[Recipe(features=size, rate=rate)] = pool.submit(list, islice(careful, n_trees))
     nothing = Owned(np.zeros((0, 0), np.uint8), np.zeros((0, 0), np.uint8))
     kinds = (("best", plain, True), ("random", plain._replace(random_cuts=True), False))
     for cuts, growth, bootstrap in kinds:
@@ -141,10 +143,24 @@ def grow_pool(
             grown.append(future.result())
             tell(str(recipe), len(grown))
         yield recipe, grown
-    for recipe, trees in in_turn.items():
-        grown = trees.result()
+    for recipe, dependent in in_turn.items():
+        grown = dependent.result()
         yield recipe, grown
         tell(str(recipe), len(grown))
+
+
+def while_better(trees: Iterator[Tree], rounds: int, context: Context, validation: Rows) -> list[Tree]:
+    """Boosted trees, so many at a time, as long as they lower the error on validation rows."""
+    kept: list[Tree] = []
+    least = math.inf
+    for _ in range(TIMES):
+        grown = [*kept, *islice(trees, rounds)]
+        label = scores(join(grown, context), validation.X).argmax(axis=1)
+        wrong = int(validation.weight[label != validation.label].sum())
+        if wrong >= least:
+            break
+        kept, least = grown, wrong
+    return kept
 
 
 def prune_forest(
@@ -154,7 +170,7 @@ def prune_forest(
     price = float(context.costs.least[features].sum())
     if not price or features.sum() == 1:
         return {}
-    forest = join(trees[: quarter(trees)], context)
+    forest = join(trees[: quarter(len(trees))], context)
     rows = few_rows(train, settings.unit)
     problem = closure_of(forest, train.X[rows], train.label[rows], train.weight[rows])
     error = 1 - context.prior.max() / context.prior.sum()
@@ -229,7 +245,7 @@ def measure(
     share = (weight / weight.sum()).tolist()
     points = []
     full = join(trees, context_for(Point(recipe, len(trees), 0.0, 0.0), context, 1.0))
-    for n in dict.fromkeys((quarter(trees), len(trees))):
+    for n in dict.fromkeys((quarter(len(trees)), len(trees))):
         forest = first_trees(full, n)
         ends = thresholds(len(context.classes)) if answer == Answer.LABEL else [math.inf]
         exits = ladder(forest, validation.X, ends, pool)
@@ -244,9 +260,9 @@ def measure(
     return points
 
 
-def quarter(trees: list[Tree]) -> int:
+def quarter(trees: int) -> int:
     """How many trees a smaller forest has: often enough, and cheaper."""
-    return max(1, len(trees) // 4)
+    return max(1, trees // 4)
 
 
 def first_allowed(labels: Ids, allowed: Allowed | None) -> int:

@@ -26,7 +26,7 @@ def progress(verbose: int, max_trees: int) -> Iterator[Callable[[str, int], None
         def tell(what: str, trees: int) -> None:
             if what not in tasks:
                 tasks[what] = bars.add_task(what, total=max_trees)
-            bars.update(tasks[what], completed=trees)  # type: ignore[arg-type]
+            bars.update(tasks[what], completed=trees, total=max(trees, max_trees))  # type: ignore[arg-type]
 
         yield tell
 

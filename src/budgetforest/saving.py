@@ -12,6 +12,7 @@ by random cuts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -75,13 +76,19 @@ class Desk(NamedTuple):
     """n log n of small n."""
 
 
-def grow_saving(sample: Sample, growth: Growth, costs: Costs, seed: int, bootstrap: bool) -> Iterator[Tree]:
-    """Trees without end, each grown in view of what rows have acquired in those before."""
+def grow_saving(
+    sample: Sample, growth: Growth, costs: Costs, seed: int, bootstrap: bool, payers: float = math.inf
+) -> Iterator[Tree]:
+    """Trees without end, each grown in view of what rows have acquired in those before.
+
+    After so many ``payers`` come free riders, which use only what their rows have: their rate is infinite.
+    """
     n, m = len(sample.label), len(costs.cost)
     owned = Owned(np.zeros((m, n), np.uint8), np.zeros((len(costs.group_names), n), np.uint8))
     number = 0
     while True:
-        yield grow_one(sample, growth, costs, owned, seed, number, bootstrap)
+        rate = growth.rate if number < payers else math.inf
+        yield grow_one(sample, growth._replace(rate=rate), costs, owned, seed, number, bootstrap)
         number += 1
 
 
@@ -273,7 +280,9 @@ def _best_split(
                 )
             _clear(desk.tally, low, high, missing)
             if growth.rate > 0.0 and gain > best.gain:
-                gain -= growth.rate * price_of(j, rows, times, prices, owned)
+                price = price_of(j, rows, times, prices, owned)
+                if price > 0.0:  # whatever the rate, what rows have is free
+                    gain -= growth.rate * price
             if gain > best.gain:
                 best = Split(gain, j, cut, route)
         if best.feature != LEAF:

@@ -81,6 +81,8 @@ class Settings(NamedTuple):
     """How often probable exit may differ from certain exit; None: as is best at the budget."""
     confidence: float
     """How sure that must be."""
+    free_riders: bool
+    """Whether trees that reuse what is paid, after the first quarter, use nothing else."""
 
     @property
     def n_classes(self) -> int:
