@@ -19,6 +19,7 @@ from budgetforest import (
     Need,
     UnusualData,
     acquire,
+    frontier,
     step,
 )
 from budgetforest.budget import Offer, Point, Recipe, careful_path, surest, without_hopeless
