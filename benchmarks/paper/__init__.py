@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from types import ModuleType
 
-from benchmarks.paper import appendix, examples, studies, table1, versus
+from benchmarks.paper import ablation, appendix, examples, studies, table1, versus
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS: dict[str, ModuleType] = {
@@ -16,6 +16,7 @@ EXPERIMENTS: dict[str, ModuleType] = {
     "examples": examples,
     "versus": versus,
     "studies": studies,
+    "ablation": ablation,
     "appendix": appendix,
 }
 HEAD = """# The paper, and the peers beside it

@@ -1,0 +1,108 @@
+"""What each idea of ``method="auto"`` is worth: budgetforest without it, one at a time."""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from pathlib import Path
+from unittest.mock import patch
+
+from rich.progress import Progress
+
+from benchmarks.frontier import cells
+from benchmarks.methods import Model, Task
+from benchmarks.methods.auto import models
+from benchmarks.tasks import absences, loaded
+from benchmarks.verdicts import tally, verdict
+from budgetforest import classifier, frontier
+from budgetforest.budget import Offer, Point
+
+SETS = (
+    "miniboone_tiny",
+    "miniboone_tiny_skewed",
+    "statlog_dna",
+    "ann_thyroid",
+    "heart_cleveland",
+    "pima_diabetes",
+)
+WITHOUT: dict[str, Callable[[Point, int], bool]] = {
+    "growth that knows what is paid": lambda point, m: not point.recipe.rate,
+    "pools": lambda point, m: point.recipe.features == m,
+    "probable exit": lambda point, m: point.threshold > 1,
+    "pruning": lambda point, m: not point.recipe.pruned,
+    "boosting": lambda point, m: point.recipe.cuts != "boosted",
+}
+"""Which forests are left without an idea, of ``m`` features."""
+
+
+def measure(quick: bool) -> dict:
+    """Error at the budgets of the frontier, with and without each."""
+    absent: list[str] = []
+    methods = {cells.OURS: partial(left, lambda point, m: True)}
+    methods |= {title: partial(left, allowed) for title, allowed in WITHOUT.items()}
+    found = []
+    with Progress() as bars:
+        for data in loaded(("pima_diabetes",) if quick else SETS, absent):
+            bar = bars.add_task(data.title, total=cells.steps_of(data, methods, quick=quick))
+            found.append(cells.measure(data, methods, quick=quick, tell=partial(bars.advance, bar)))
+    return {"sets": found, "absent": absent}
+
+
+def left(allowed: Callable[[Point, int], bool], task: Task) -> Iterator[Model]:
+    """The method, had it only the allowed forests to choose from."""
+    m = task.train.X.shape[1]
+    offers = [
+        offer._replace(points=points)
+        for offer in grown(task)
+        if (points := [point for point in offer.points if allowed(point, m)])
+    ]
+    with patch.object(classifier, "grow_frontier", lambda *given: offers):
+        found = list(models(task))
+    yield from found
+
+
+@lru_cache(maxsize=1)
+def grown(task: Task) -> list[Offer]:
+    """All forests of a training; none is let go, since each may be needed without the others."""
+    found: list[Offer] = []
+
+    def grow(*given) -> list[Offer]:
+        found.extend(frontier.grow_frontier(*given))
+        return found
+
+    everything = patch.object(frontier, "without_hopeless", lambda offers, n_rows: offers)
+    with everything, patch.object(classifier, "grow_frontier", grow):
+        list(models(task))
+    return found
+
+
+def draw(figures: dict, docs: Path) -> None:
+    """No picture: the differences are small."""
+
+
+def section(figures: dict) -> str:
+    """Mean error over the budgets with all ideas, and how it changes without each."""
+    lines = [
+        "## What each idea is worth",
+        "",
+        '`method="auto"` at the eight budgets of [the frontier](frontier.md): its mean error, and how much it changes when the forests of one idea',
+        "are taken away; in brackets at how many budgets the whole errs less / as much / more (95 % interval, paired by test rows).",
+        "",
+        "| without | " + " | ".join(found["title"] for found in figures["sets"]) + " |",
+        "|---" * (1 + len(figures["sets"])) + "|",
+        "| (all of it) | "
+        + " | ".join(f"{mean_error(found, cells.OURS):.4f}" for found in figures["sets"])
+        + " |",
+    ]
+    for title in WITHOUT:
+        changes = [
+            f"{mean_error(found, title) - mean_error(found, cells.OURS):+.4f} "
+            f"({tally([verdict(apart) for apart in found['methods'][title]['apart']])})"
+            for found in figures["sets"]
+        ]
+        lines.append(f"| {title} | " + " | ".join(changes) + " |")
+    return "\n".join(lines) + "\n" + absences(figures["absent"])
+
+
+def mean_error(found: dict, title: str) -> float:
+    """Over the budgets."""
+    at = found["methods"][title]["at"]
+    return sum(mean for mean, _, _ in at) / len(at)
