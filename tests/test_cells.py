@@ -30,7 +30,7 @@ def test_a_row_tested_twice_is_one_row():
 
 
 def test_few_test_rows_are_split_again():
-    assert cells.splits_of(load("wdbc")) == 10
+    assert cells.splits_of(load("wdbc")) == 5
     assert cells.splits_of(load("wdbc"), quick=True) == 2
     many = load("wdbc")
     times = 15

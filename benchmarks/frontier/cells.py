@@ -19,7 +19,7 @@ OURS = "budgetforest"
 BUDGETS = 8
 LEAST, MOST = 0.02, 0.4
 """The outer budgets, as shares of the price of everything."""
-TESTED, SPLITS = 2_000, 10
+TESTED, SPLITS = 2_000, 5
 """Splits are repeated until so many test rows were judged, but not more often than that."""
 
 
