@@ -3,6 +3,7 @@
 import asyncio
 import math
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -22,10 +23,12 @@ from budgetforest import (
     frontier,
     step,
 )
-from budgetforest.budget import Offer, Point, Recipe, careful_path, surest, without_hopeless
+from budgetforest.budget import PLAIN, Offer, Point, Recipe, careful_path, surest, without_hopeless
 from budgetforest.charge import charge, labels, ladder
+from budgetforest.crossfit import ENOUGH, Record, turns
 from budgetforest.forest import BELIEF, Answer
 from budgetforest.frontier import Allowed, first_allowed, most_likely_share, n_pools, smaller_pool, thresholds
+from budgetforest.train import Rows
 from budgetforest.tree import next_node
 from trees import labelled_rows
 
@@ -228,7 +231,51 @@ def test_mean_validation_cost_never_exceeds_budget(model, rows):
         assert at.acquisition_cost(rows[2]).mean() <= budget
         point = at.path_[-1]
         assert at.acquisition_cost(rows[2]).mean() == pytest.approx(point.cost)
-        assert 1 - at.score(rows[2], rows[3]) == pytest.approx(point.error)
+
+
+def test_errors_of_the_path_are_those_of_many_validation_rows(rows):
+    X, y = np.tile(rows[2], (4, 1)), np.tile(rows[3], 4)
+    model = BudgetForestClassifier(8, max_trees=10, random_state=0).fit(*rows[:2], validation=(X, y))
+    for budget in (1, 2, 4, 8):
+        at = model.at_budget(budget)
+        assert 1 - at.score(X, y) == pytest.approx(at.path_[-1].error)
+
+
+def test_training_rows_take_their_turn_once_each():
+    rng = np.random.default_rng(1)
+    hashes = rng.permutation(np.repeat(np.arange(70, dtype=np.uint64), 2))
+    many = Rows(hashes[:, None].astype(float), (hashes % 3).astype(np.int32), np.ones(140, np.int64), hashes)
+    few = many.take(np.arange(50, dtype=np.int32))
+    parts = list(turns(many, few, SimpleNamespace(unit=1.0)))
+    assert len(parts) == 3
+    assert sorted(np.concatenate([judged.hashes for _, judged in parts])) == sorted(hashes)
+    for rest, judged in parts:
+        assert len(rest.label) + len(judged.label) == 190
+        assert not set(judged.hashes) & set(rest.hashes[: 140 - len(judged.label)])
+        assert np.ptp(np.bincount(judged.label)) <= 2
+    assert not list(turns(many, many, SimpleNamespace(unit=ENOUGH / 140)))
+
+
+def test_errors_of_forests_grown_alike_are_added():
+    few, more = (Rows(*[np.ones(n, np.int64)] * 4) for n in (10, 30))
+    offer = Offer(
+        Recipe(features=3, rate=0.2), [], [Point(Recipe(features=3, rate=0.2), 4, 1.0, 0.5, 0.7)], 1
+    )
+    other = Point(Recipe(features=3, rate=0.3), 9, 2.0, 0.1, 0.7)
+    record = Record()
+    record.add([Offer(other.recipe, [], [other], 1)], more)
+    record.add([Offer(PLAIN, [], [Point(PLAIN, 9, 2.0, 0.9, 0.7)], 1)], more)
+    (found,) = record.corrected([offer], few)
+    assert found.points == [offer.points[0]._replace(error=(5 + 3) / 40)]
+
+
+def test_few_validation_rows_are_judged_beside_all_others(rows):
+    X, y = rows[0][:150], rows[1][:150]
+    model = BudgetForestClassifier(12, max_trees=20, random_state=0)
+    model.fit(X[:100], y[:100], validation=(X[100:], y[100:]))
+    wrong = np.array([point.error for point in model.path_]) * 150
+    np.testing.assert_allclose(wrong, np.rint(wrong))
+    assert (np.rint(wrong) % 3).any()  # so not of the 50 validation rows alone
 
 
 def test_a_smaller_budget_is_as_if_trained_for_it(model, rows):

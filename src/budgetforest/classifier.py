@@ -22,6 +22,7 @@ from budgetforest.arrays import Anything, Matrix
 from budgetforest.budget import Offer, careful_path, only_used, path_of, surest, without_idle_trees
 from budgetforest.checkpoint import checkpoint as checkpoint_in
 from budgetforest.costs import read_costs
+from budgetforest.crossfit import judged_rows
 from budgetforest.errors import UnusualData
 from budgetforest.forest import CHOICES, Answer
 from budgetforest.frontier import grow_frontier
@@ -244,10 +245,11 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
     ) -> Trained:
         """What is kept of a training: the path and the trees that it needs."""
         context = context_of(rows, settings)
-        best = None
+        best, judged = None, validation
         if settings.auto:
             assert validation is not None
-            path = careful_path(offers, n_rows(validation, settings))
+            judged = judged_rows(rows, validation, settings)
+            path = careful_path(offers, n_rows(judged, settings))
             path = [point for point in path if point.cost <= settings.budget]
             best = surest(offers)
             kept = only_used(offers, [*path, best])
@@ -256,9 +258,9 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
             kept = without_idle_trees(offers, settings.budget)
         chosen = impurities.compiled(settings.impurity, settings.n_classes)
         prior_error = math.nan
-        if validation is not None:
-            missed = validation.label != context.prior.argmax()
-            prior_error = math.fsum(validation.weight[missed]) / math.fsum(validation.weight)
+        if judged is not None:
+            missed = judged.label != context.prior.argmax()
+            prior_error = math.fsum(judged.weight[missed]) / math.fsum(judged.weight)
         return Trained(
             context=context,
             offers=kept,

@@ -23,6 +23,7 @@ from budgetforest.arrays import LEAF, Flags, Floats, Ids
 from budgetforest.boost import Boost, boosted_trees
 from budgetforest.budget import Offer, Point, Recipe, without_hopeless
 from budgetforest.charge import charge, ladder, scores
+from budgetforest.crossfit import Record, judged_rows, turns
 from budgetforest.forest import Answer, Context, Voting, first_trees, join
 from budgetforest.grow import Sample
 from budgetforest.prune import best_part, closure_of, pruned
@@ -67,19 +68,48 @@ def grow_frontier(
     keep: Keep = make,
 ) -> list[Offer]:
     """Every forest on offer, with all its exits measured; trees that cannot be needed are let go."""
+    record = Record()
+    for turn, (rest, judged) in enumerate(turns(train, validation, settings), 1):
+        for found in grow_pools(rest, judged, None, settings, pool, *named(f"turn {turn}", tell, keep)):
+            record.add(found, judged)
+    allowed = None
+    if settings.disagreement is not None:
+        forests = FORESTS * n_pools(len(settings.costs.cost))
+        allowed = Allowed(settings.disagreement, settings.confidence, forests)
+    n_judged = n_rows(judged_rows(train, validation, settings), settings)
+    offers: list[Offer] = []
+    for found in grow_pools(train, validation, allowed, settings, pool, tell, keep):
+        offers += record.corrected(found, validation)
+        offers = without_hopeless(offers, n_judged)
+    return offers
+
+
+def grow_pools(
+    train: Rows,
+    validation: Rows,
+    allowed: Allowed | None,
+    settings: Settings,
+    pool: Executor,
+    tell: Callable[[str, int], None],
+    keep: Keep,
+) -> Iterator[list[Offer]]:
+    """The forests of every pool, all features first."""
     sample = sample_of(train, settings._replace(bootstrap=True, splitter=Splitter.BINNED), pool)
     context = context_of(train, settings)._replace(voting=Voting.SOFT)
     features = np.ones(len(settings.costs.cost), bool)
-    allowed = None
-    if settings.disagreement is not None:
-        allowed = Allowed(settings.disagreement, settings.confidence, FORESTS * n_pools(len(features)))
-    offers: list[Offer] = []
     while features.any():
         step = partial(offers_of, features, sample, context, allowed, train, validation, settings, pool, tell)
         found = keep(f"pool-{features.sum()}", step)
+        yield found
         features = smaller_pool(features, savings(found[0].trees, len(features)), settings.costs.cost)
-        offers = without_hopeless([*offers, *found], n_rows(validation, settings))
-    return offers
+
+
+def named(name: str, tell: Callable[[str, int], None], keep: Keep) -> tuple[Callable[[str, int], None], Keep]:
+    """Progress and checkpoints under a name of their own."""
+    return (
+        lambda what, trees: tell(f"{name}, {what}", trees),
+        lambda what, step: keep(f"{name.replace(' ', '-')}-{what}", step),
+    )
 
 
 def offers_of(

@@ -34,7 +34,7 @@ class Trained(NamedTuple):
     proven: bool
     """Whether the lemma's bound holds, so that trees have certificates."""
     prior_error: float
-    """Share of the validation rows that the most common class labels wrongly; NaN if there were none."""
+    """Share of the rows judged by that the most common class labels wrongly; NaN if there were none."""
     summary: dict[str, Any]
     """For people: parameters, rows, validation rows, seed, version."""
 
@@ -53,7 +53,7 @@ def best_within(trained: Trained, budget: float) -> Point | None:
     if budget == math.inf:
         return trained.surest
     path = path_within(trained, budget)
-    useful = path and (path[-1].cost > 0 or path[-1].error < trained.prior_error)
+    useful = path and (path[-1].cost > 0 or (trained.context.costs.least == 0).any())
     return path[-1] if useful else None
 
 
