@@ -16,7 +16,7 @@ import numpy as np
 from budgetforest.budget import Offer, Point, Recipe
 from budgetforest.train import Rows, Settings, n_rows
 
-ENOUGH = 1000
+ENOUGH = 300
 """Validation rows that need no help."""
 MOST_TURNS = 4
 

@@ -2,8 +2,8 @@
 
 *Pools* of features, each a part of the one before, are found by backward elimination: the features that
 save least per price leave first. On every pool forests grow by saving (``saving``): with the best cuts, with
-random ones, and with a rate that makes rows reuse what they have; and trees are boosted (``boost``), with and
-without such a rate. Rows leave each of them by probable exit at a ladder of thresholds. All are measured on
+random ones, and with a rate that makes rows reuse what they have; and trees are boosted (``boost``) at such a
+rate. Rows leave each of them by probable exit at a ladder of thresholds. All are measured on
 validation rows.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -53,8 +53,8 @@ PRUNED_ON = 1000
 """Rows that forests are pruned on, at most."""
 PRUNED_AT = (0.1, 0.5)
 """Rates of pruning: what the price of a whole pool is worth, as a share of the error without features."""
-FORESTS = 14
-"""How many are measured of a pool, at most: seven, each in two sizes."""
+FORESTS = 12
+"""How many are measured of a pool, at most: six, each in two sizes."""
 THRESHOLDS = 32
 """Exits tried of every forest."""
 
@@ -147,15 +147,13 @@ def grow_pool(
     n_trees, n_rounds = min(settings.max_trees, MOST_TREES), min(settings.max_trees, ROUNDS)
     rate = rate_for(features, settings, sample)
     plain = Growth(features, 0.0, min(1.0, 2 / math.sqrt(size)), False, 1, settings.n_classes)
-    steps = Boost(features, 0.0, settings.n_classes, tries=min(1.0, 4 / math.sqrt(size)))
+    steps = Boost(features, rate, settings.n_classes, tries=min(1.0, 4 / math.sqrt(size)))
 
     # trees that depend on those before are each grown by one thread
-    in_turn: dict[Recipe, Future[list[Tree]]] = {}
-    for each in dict.fromkeys((0.0, rate)):
-        recipe = Recipe(features=size, cuts="boosted", rate=each)
-        trees = boosted_trees(sample, steps._replace(rate=each), costs, seed)
-        scoring = context_for(Point(recipe, n_rounds, 0.0, 0.0), context, settings.unit)
-        in_turn[recipe] = pool.submit(while_better, trees, n_rounds, scoring, validation)
+    boosted = Recipe(features=size, cuts="boosted", rate=rate)
+    scoring = context_for(Point(boosted, n_rounds, 0.0, 0.0), context, settings.unit)
+    trees = boosted_trees(sample, steps, costs, seed)
+    in_turn = {boosted: pool.submit(while_better, trees, n_rounds, scoring, validation)}
     if rate:
         payers = quarter(n_trees) if settings.free_riders else math.inf
         careful = grow_saving(sample, plain._replace(rate=rate), costs, seed, True, payers)
