@@ -274,6 +274,11 @@ def first(arrays):
     return 0
 
 
+def counted(arrays):
+    """The root of a tree that counts rows; boosted ones hold scores."""
+    return int(np.flatnonzero((arrays["counts"] >= 0).all(axis=1) & (arrays["counts"].sum(axis=1) > 0))[0])
+
+
 def everywhere(arrays):
     return slice(None)
 
@@ -296,8 +301,8 @@ def everywhere(arrays):
         ("impurity", first, np.nan, "an impurity is NaN"),
         ("branches", first, 2**31 - 1, "a child lies outside its tree"),
         ("branches", everywhere, ~0, "a node has no parent, or several"),
-        ("counts", first, -1, "a class count is negative"),
-        ("counts", first, 0, "a node has no training rows"),
+        ("counts", counted, -1, "a class count is negative"),
+        ("counts", counted, 0, "a node has no training rows"),
         ("cost", first, -3, "a cost is negative or not finite"),
         ("discount", first, np.inf, "a cost is negative or not finite"),
         ("group", first, 99, "a feature is in no group"),

@@ -149,15 +149,11 @@ def grow_pool(
     plain = Growth(features, 0.0, min(1.0, 2 / math.sqrt(size)), False, 1, settings.n_classes)
     steps = Boost(features, rate, settings.n_classes, tries=min(1.0, 4 / math.sqrt(size)))
 
-    # trees that depend on those before are each grown by one thread
-    boosted = Recipe(features=size, cuts="boosted", rate=rate)
-    scoring = context_for(Point(boosted, n_rounds, 0.0, 0.0), context, settings.unit)
-    trees = boosted_trees(sample, steps, costs, seed)
-    in_turn = {boosted: pool.submit(while_better, trees, n_rounds, scoring, validation)}
-    if rate:
-        payers = quarter(n_trees) if settings.free_riders else math.inf
-        careful = grow_saving(sample, plain._replace(rate=rate), costs, seed, True, payers)
-        in_turn[Recipe(features=size, rate=rate)] = pool.submit(list, islice(careful, n_trees))
+    # trees that depend on those before are grown by one thread
+    boosted = pool.submit(boost_pool, sample, steps, context, n_rounds, validation, settings)
+    payers = quarter(n_trees) if settings.free_riders else math.inf
+    reusing = grow_saving(sample, plain._replace(rate=rate), costs, seed, True, payers)
+    careful = pool.submit(list, islice(reusing, n_trees if rate else 0))
     nothing = Owned(np.zeros((0, 0), np.uint8), np.zeros((0, 0), np.uint8))
     kinds = (("best", plain, True), ("random", plain._replace(random_cuts=True), False))
     for cuts, growth, bootstrap in kinds:
@@ -171,10 +167,24 @@ def grow_pool(
             grown.append(future.result())
             tell(str(recipe), len(grown))
         yield recipe, grown
-    for recipe, dependent in in_turn.items():
-        grown = dependent.result()
-        yield recipe, grown
-        tell(str(recipe), len(grown))
+    for recipe, grown in (boosted.result(), (Recipe(features=size, rate=rate), careful.result())):
+        if grown:
+            yield recipe, grown
+            tell(str(recipe), len(grown))
+
+
+def boost_pool(
+    sample: Sample, steps: Boost, context: Context, rounds: int, validation: Rows, settings: Settings
+) -> tuple[Recipe, list[Tree]]:
+    """Boosted trees at a rate; where no split is worth its price, without."""
+    for rate in (steps.rate, 0.0):
+        recipe = Recipe(features=int(steps.pool.sum()), cuts="boosted", rate=rate)
+        scoring = context_for(Point(recipe, rounds, 0.0, 0.0), context, settings.unit)
+        trees = boosted_trees(sample, steps._replace(rate=rate), settings.costs, settings.seed)
+        grown = while_better(trees, rounds, scoring, validation)
+        if any(len(tree.feature) > 1 for tree in grown):
+            break
+    return recipe, grown
 
 
 def while_better(trees: Iterator[Tree], rounds: int, context: Context, validation: Rows) -> list[Tree]:
