@@ -17,10 +17,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from budgetforest.arrays import LEAF
+import numpy as np
+
+from budgetforest.arrays import LEAF, Floats, Ids
 from budgetforest.costs import Costs
-from budgetforest.tree import Tree
-from budgetforest.walks import max_cost
+from budgetforest.tree import Tree, family
 
 
 class Certificate(NamedTuple):
@@ -50,3 +51,31 @@ def certify(tree: Tree, costs: Costs, *, admissible: bool) -> Certificate:
     factor = math.log(tree.impurity[0] / smallest) + 1 if residue == 0 else math.nan
     ratio = most / bound if bound > 0 else (1.0 if most == 0 else math.inf)
     return Certificate(most, bound, ratio, factor)
+
+
+def max_cost(tree: Tree, costs: Costs) -> float:
+    """The most that any row can pay in one tree: features and the openings of groups once."""
+    parent, depth = family(tree, np.zeros(1, np.int32))
+    price = _prices(tree, parent, costs)
+    spent = np.zeros(len(parent))
+    by_depth = np.argsort(depth, kind="stable")
+    for level in np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1)[1:]:
+        spent[level] = spent[parent[level]] + price[level]
+    return float(spent.max())
+
+
+def _prices(tree: Tree, parent: Ids, costs: Costs) -> Floats:
+    """(d) what the question above each node costs a row that comes by, given the questions before it."""
+    price = np.zeros(len(parent))
+    node = np.flatnonzero(parent >= 0)
+    asked, before = tree.feature[parent[node]], parent[parent[node]]
+    price[node] = costs.cost[asked]
+    while len(node):
+        more = before >= 0
+        node, asked, before = node[more], asked[more], before[more]
+        met = tree.feature[before]
+        opened, again = costs.group[met] == costs.group[asked], met == asked
+        price[node[opened]] = costs.discount[asked[opened]]
+        price[node[again]] = 0.0
+        node, asked, before = node[~again], asked[~again], parent[before[~again]]
+    return price

@@ -83,7 +83,9 @@ def _send(flow: Acquisition, need: Need, schema: Schema) -> None:
     while True:
         try:
             text = click.prompt("  value", err=True)
-        except click.Abort:
+        except click.Abort as stop:
+            if isinstance(stop.__context__, KeyboardInterrupt):  # click takes both for the same
+                raise KeyboardInterrupt from None
             raise InvalidData(
                 f"the input ended when {need.feature!r} was asked for; until then {flow.decide().label!r} is "
                 "likeliest, not certain"

@@ -6,9 +6,8 @@ import json
 import math
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -62,26 +61,36 @@ def _is_number(text: str) -> bool:
     return True
 
 
+class OutFile(click.Path):
+    """A file to write, in a folder that can be written: found out before the work, not after it."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path of the file."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if not os.access(path.absolute().parent, os.W_OK):
+            self.fail(f"{str(path)!r} cannot be written: make the folder {str(path.parent)!r}", param, ctx)
+        return path
+
+
+OUT = OutFile()
+
+
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
     """A path beside ``path``, to be written and then renamed; after an error nothing is left."""
-    folder = path.absolute().parent
-    handle, name = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    beside = Path(name)
+    if path.exists() and not path.is_file():  # a device or a pipe has no other place
+        yield path
+        return
+    target = Path(os.path.realpath(path))
+    beside = target.with_name(f".{target.stem}.{os.urandom(4).hex()}{target.suffix}")
     try:
         yield beside
-        beside.chmod(0o666 & ~_umask())
-        beside.replace(path)
+        beside.replace(target)
     finally:
-        with suppress(FileNotFoundError):
-            beside.unlink()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        beside.unlink(missing_ok=True)
 
 
 @contextmanager

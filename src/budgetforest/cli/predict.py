@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from budgetforest.cli.output import json_option, plain, text_output, written_whole
+from budgetforest.cli.output import OUT, json_option, plain, text_output, written_whole
 from budgetforest.cli.sources import data_options, load_model, model_argument, open_source, unseen_option
 
 if TYPE_CHECKING:
@@ -26,9 +26,7 @@ Columns = dict[str, Sequence[Any]]
 @click.command()
 @model_argument
 @data_options
-@click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="CSV or .parquet file, else stdout."
-)
+@click.option("--out", type=OUT, help="CSV or .parquet file, else stdout.")
 @click.option(
     "--keep", multiple=True, metavar="COL", help="A column of DATA to copy, as an id; may be repeated."
 )
