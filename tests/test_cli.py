@@ -57,6 +57,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")
     (folder / "train.csv").write_text(patients(0))
     (folder / "test.csv").write_text(patients(1))
+    (folder / "cost.csv").write_text(patients(1).replace("id,", "cost,", 1))
     template = ("costs", "template", folder / "train.csv", "--target", "state", "--drop", "id")
     ok(*template, "--out", folder / "costs.csv")
     prices = (folder / "costs.csv").read_text().replace("mri,1", "mri,40")
@@ -115,6 +116,17 @@ def test_predict_is_what_python_predicts(folder, model, monkeypatch, chunk):
         assert np.allclose([float(line["proba_ill"]), float(line["proba_well"])], belief)
 
 
+def test_kept_cells_are_quoted_as_they_were(folder, tmp_path):
+    odd = ["a,b", '"quoted"', "two\nlines", "", "plain", "ünï"]
+    lines = patients(1, len(odd)).splitlines()
+    for i, text in enumerate(odd):
+        cell = '"' + text.replace('"', '""') + '"'
+        lines[i + 1] = lines[i + 1].replace(f"p{i},", f"{cell},", 1)
+    (tmp_path / "odd.csv").write_text("\n".join(lines), encoding="utf-8")
+    out = ok("predict", folder / "model.safetensors", tmp_path / "odd.csv", "--keep", "id")
+    assert [line["id"] for line in csv.DictReader(io.StringIO(out, newline=""))] == odd
+
+
 def test_predict_for_probabilities_pays_for_all_of_them(folder, model):
     out = ok("predict", folder / "model.safetensors", folder / "test.csv", "--answer", "proba", "--json")
     lines = [json.loads(line) for line in out.splitlines()]
@@ -162,6 +174,7 @@ def test_a_mismatch_ends_with_code_1_and_no_file(folder, tmp_path):
         (["predict", "absent.safetensors", "test.csv"], 2, "does not exist"),
         (["predict", "model.safetensors", "test.csv", "--from", "a.duckdb"], 2, "say with --sql"),
         (["train", "train.csv"], 2, "Missing option '--target'"),
+        (["predict", "model.safetensors", "cost.csv", "--keep", "cost"], 1, "a column of the answers"),
         (["train", "train.csv", "--target", "states"], 1, "did you mean 'state'"),
         (["train", "train.csv", "--target", "state", "--drop", "id", "--budget", "-1"], 1, "budget"),
         (["train", "train.csv", "--target", "state"], 1, "'id' has more than 255 categories"),
@@ -430,7 +443,7 @@ def test_ctrl_c_while_growing_keeps_the_steps_that_are_done(folder, tmp_path):
 def test_ctrl_c_at_a_question(folder):
     def asked(running):
         heard = ""
-        while not heard.endswith("value:"):
+        while not heard.endswith("or unknown:"):
             heard += running.stderr.read(1)
 
     interrupted(["-m", "budgetforest", "acquire", "model.safetensors"], asked, cwd=folder)

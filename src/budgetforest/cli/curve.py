@@ -53,6 +53,7 @@ def curve(
                 (f"{b:.4g}", f"{c:.4g}", f"{e.mean:.4f}", f"{e.low:.4f} to {e.high:.4f}", what)
                 for b, c, e, what in zip(measured.budget, measured.cost, errors, measured.what, strict=True)
             ],
+            brief=["forest"],
         )
     if plot is not None:
         with written_whole(plot) as beside:

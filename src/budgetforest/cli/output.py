@@ -13,6 +13,9 @@ from typing import IO, Any, TypeVar
 
 import click
 
+PIPE_WIDTH = 10_000
+"""Columns of a table that nobody looks at in a terminal."""
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -39,18 +42,29 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
-def print_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table on stdout; numbers to the right."""
+def print_table(
+    title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], brief: Sequence[str] = ()
+) -> None:
+    """A table on stdout; numbers to the right.
+
+    Cells too long for the terminal are wrapped, or cut if their column is ``brief``; in a pipe there is room.
+    """
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title=title, title_justify="left")
     for place, head in enumerate(heads):
         left = any(row[place] and not _is_number(row[place]) for row in rows)
-        table.add_column(head, justify="left" if left else "right", overflow="fold")
+        table.add_column(
+            head,
+            justify="left" if left else "right",
+            no_wrap=head in brief,
+            overflow="ellipsis" if head in brief else "fold",
+        )
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False, markup=False).print(table)
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    Console(highlight=False, markup=False, width=width).print(table)
 
 
 def _is_number(text: str) -> bool:

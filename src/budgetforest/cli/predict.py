@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 Columns = dict[str, Sequence[Any]]
 """Some rows of the output, by column."""
+
+SPECIAL = re.compile(r'[",\r\n]')
+"""What makes quotes necessary."""
 
 
 @click.command()
@@ -69,10 +72,15 @@ def _answers(model: Any, reader: Reader, keep: Sequence[str], answer: str | None
     from concurrent.futures import ThreadPoolExecutor
 
     from budgetforest.charge import answers
+    from budgetforest.errors import InvalidData
     from budgetforest.progress import late_progress
     from budgetforest.reading.header import place_of
 
     kept = {name: place_of(name, reader.source.names, "which should be kept") for name in keep}
+    for name in {"label", "cost", "acquired", *(f"proba_{label}" for label in model.forest_.classes)} & set(
+        keep
+    ):
+        raise InvalidData(f"--keep is {name!r}, and so is a column of the answers; rename that of the data")
     with (
         late_progress("predicting", reader.source.size) as tell,
         ThreadPoolExecutor(1, "reading") as background,
@@ -109,32 +117,49 @@ def _lists(acquired: Flags, names: Sequence[str]) -> list[list[str]]:
     """The names of the features that each row paid for; rows that paid for the same share a list."""
     import numpy as np
 
-    lists: dict[bytes, list[str]] = {}
-    found = []
-    for key, flags in zip(map(bytes, np.packbits(acquired, axis=1)), acquired, strict=True):
-        if key not in lists:
-            lists[key] = [names[j] for j in np.flatnonzero(flags).tolist()]
-        found.append(lists[key])
-    return found
+    packed = np.packbits(acquired, axis=1)
+    keys = packed.view(f"V{packed.shape[1]}").ravel().tolist()
+    lists = {}
+    for key in set(keys):
+        flags = np.unpackbits(np.frombuffer(key, np.uint8), count=len(names))
+        lists[key] = [names[j] for j in np.flatnonzero(flags).tolist()]
+    return [lists[key] for key in keys]
 
 
 def _write_csv(answers: Iterator[Columns], file: IO[str]) -> None:
-    writer = csv.writer(file, lineterminator="\n")
+    shares = Shares()
     for number, columns in enumerate(answers):
         if number == 0:
-            writer.writerow(columns)
-        shown = {name: _shown(name, values) for name, values in columns.items()}
-        writer.writerows(zip(*shown.values(), strict=True))
+            file.write(",".join(map(_quoted, columns)) + "\n")
+        shown = [_shown(name, values, shares) for name, values in columns.items()]
+        file.write("\n".join(map(",".join, zip(*shown, strict=True))) + "\n")
 
 
-def _shown(name: str, values: Sequence[Any]) -> Sequence[Any]:
+class Shares(dict[float, str]):
+    """Shares as they are written. Most of the time of writing goes there, and with six digits they recur."""
+
+    def __missing__(self, share: float) -> str:
+        text = self[share] = repr(share)
+        return text
+
+
+def _shown(name: str, values: Sequence[Any], shares: Shares) -> list[str]:
     """A column as it is written: costs as short as they are, lists joined."""
-    if name == "acquired":
-        return list(map(";".join, values))
+    if isinstance(values[0], list):
+        distinct = {id(names): names for names in values}
+        joined = {key: _quoted(";".join(names)) for key, names in distinct.items()}
+        return [joined[id(names)] for names in values]
     if name == "cost":
-        texts = {value: f"{value:.12g}" for value in set(values)}
-        return [texts[value] for value in values]
-    return values
+        costs = {value: f"{value:.12g}" for value in set(values)}
+        return [costs[value] for value in values]
+    if isinstance(values[0], float):
+        return [shares[value] for value in values]
+    return [_quoted(str(value)) for value in values]
+
+
+def _quoted(text: str) -> str:
+    """A cell of a CSV."""
+    return '"' + text.replace('"', '""') + '"' if SPECIAL.search(text) else text
 
 
 def _write_json(answers: Iterator[Columns], file: IO[str]) -> None:

@@ -110,6 +110,7 @@ def _print(document: dict[str, Any]) -> None:
         "a forest for every budget",
         ("from budget", "error", "trees", "forest"),
         [(f"{p['budget']:.4g}", f"{p['error']:.4f}", str(p["trees"]), p["forest"]) for p in document["path"]],
+        brief=["forest"],
     )
 
 
