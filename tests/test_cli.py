@@ -354,17 +354,17 @@ def process(*arguments, **options):
 )
 def test_what_needs_no_training_starts_at_once(folder, command):
     code = (
-        "import sys, time; start = time.perf_counter()\n"
+        "import sys, time; start = time.process_time()\n"
         "from budgetforest.cli import main\n"
         f"try: main({command!r}, standalone_mode=False)\n"
-        "finally: print(time.perf_counter() - start, [m for m in "
+        "finally: print(time.process_time() - start, [m for m in "
         "('numba', 'sklearn', 'pandas', 'scipy', 'pyarrow') if m in sys.modules], file=sys.stderr)"
     )
     done = process("-c", code, cwd=folder)
     assert done.returncode == 0, done.stderr
     took, heavy = done.stderr.split(" ", 1)
     assert heavy.strip() == "[]"
-    assert float(took) < 1  # under 0.2 s on a quiet machine
+    assert float(took) < 0.6  # under 0.2 s on a quiet machine
 
 
 def test_pipes_get_no_colours_and_no_bars(folder):

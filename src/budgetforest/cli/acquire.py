@@ -32,7 +32,9 @@ def acquire(
     answer: str | None,
     as_json: bool,
 ) -> None:
-    """Decide one row: answer one question at a time, "unknown" if a value cannot be had.
+    """Decide one row, asking for one value at a time.
+
+    Answer "unknown" if a value cannot be had.
 
     Questions go to stderr and answers come from stdin, so that the decision can be piped.
     """

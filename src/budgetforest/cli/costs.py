@@ -15,7 +15,7 @@ COLUMNS = ("feature", "cost", "group", "discount_cost")
 
 @click.group()
 def costs() -> None:
-    """Price lists."""
+    """Price lists: `costs template` writes one to fill in."""
 
 
 @costs.command()

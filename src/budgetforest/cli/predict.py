@@ -48,7 +48,7 @@ def predict(
     unseen: bool,
     as_json: bool,
 ) -> None:
-    """Label every row of DATA, with probabilities, cost, and the features it paid for.
+    """Label every row of DATA, and say what it paid for.
 
     Writes one line for each row, in order: label, cost, acquired (features joined by ;), and a column
     proba_CLASS for each class: what the trees believe by what was paid for, or with --answer proba

@@ -45,7 +45,10 @@ def report(
     baseline: Path | None,
     as_json: bool,
 ) -> None:
-    """One HTML file that shows what the model costs, errs and asks for, on the labelled rows of DATA."""
+    """Write one HTML page about a model, measured on DATA.
+
+    It shows what the model costs, how it errs and what it asks for, on rows with labels.
+    """
     loaded = load_model(model, budget)
     rows = labelled_rows(open_source(data, sql, database), loaded, target, unseen=unseen)
     plain = None

@@ -18,7 +18,10 @@ from budgetforest.errors import InvalidParameter
 @click.option("--certificates", is_flag=True, help="List the certificate of every tree.")
 @json_option
 def show(model: Path, budget: float | None, number: int | None, certificates: bool, as_json: bool) -> None:
-    """Say what a model is: features, prices, classes, trees, and the forests for smaller budgets."""
+    """Say what a model is, or draw one of its trees.
+
+    Features, prices, groups, classes, certificates, and the forests for smaller budgets.
+    """
     loaded = load_model(model, budget)
     if number is not None and not 1 <= number <= loaded.n_trees_:
         raise InvalidParameter(f"--tree is {number}; this forest has the trees 1 to {loaded.n_trees_}")
