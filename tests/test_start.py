@@ -17,9 +17,9 @@ from budgetforest.cli import main
 
 SMALL_FIT = (
     "from budgetforest import BudgetForestClassifier; from sklearn.datasets import load_wine; "
-    "import time; X, y = load_wine(return_X_y=True); start = time.perf_counter(); "
+    "import time; X, y = load_wine(return_X_y=True); start = time.process_time(); "
     "BudgetForestClassifier(method='paper', alpha=0, max_trees=2).fit(X, y); "
-    "print(time.perf_counter() - start)"
+    "print(time.process_time() - start)"
 )
 
 
@@ -37,12 +37,12 @@ def run(code, **environment):
 
 def test_import_is_quick_and_loads_nothing_heavy():
     code = (
-        "import time; start = time.perf_counter(); import budgetforest; "
-        "took = time.perf_counter() - start; import sys; "
+        "import time; start = time.process_time(); import budgetforest; "
+        "took = time.process_time() - start; import sys; "
         "print(took, [m for m in ('numba', 'sklearn', 'pandas') if m in sys.modules])"
     )
     took, heavy = run(code).split(" ", 1)
-    assert float(took) < 0.5
+    assert float(took) < 0.1
     assert heavy.strip() == "[]"
 
 

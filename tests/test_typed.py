@@ -141,6 +141,16 @@ def test_a_type_that_is_no_feature_is_named(tmp_path):
         learn_rows(typed.open_file(tmp_path / "a.parquet"), Wish("y"))
 
 
+def test_decimals_are_the_doubles_of_a_csv(tmp_path):
+    import pyarrow.parquet
+
+    texts = [f"{tenths / 10:.1f}" for tenths in range(1000)]
+    decimals = pa.array(texts).cast(pa.decimal128(6, 1))
+    pyarrow.parquet.write_table(pa.table({"a": decimals}), tmp_path / "a.parquet")
+    (piece,) = Reader(typed.open_file(tmp_path / "a.parquet"), Schema(("a",), (None,))).pieces()
+    assert piece.table.matrix[:, 0].tolist() == list(map(float, texts))
+
+
 def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"pip install \"budgetforest\[data\]\""):

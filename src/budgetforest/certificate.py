@@ -17,10 +17,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from budgetforest.arrays import LEAF
+import numpy as np
+
+from budgetforest.arrays import LEAF, Flags, Floats, Ids
 from budgetforest.costs import Costs
-from budgetforest.tree import Tree
-from budgetforest.walks import max_cost
+from budgetforest.tree import Tree, family
 
 
 class Certificate(NamedTuple):
@@ -36,17 +37,54 @@ class Certificate(NamedTuple):
     """What theorem 2.2 promises beforehand against trees that use no feature twice: log F(S) + 1."""
 
 
-def certify(tree: Tree, costs: Costs, *, admissible: bool) -> Certificate:
-    """The certificate of a tree; without an admissible minimax impurity only its max-cost."""
-    most = max_cost(tree, costs)
-    if not admissible:
+def certify(trees: Tree, roots: Ids, costs: Costs, *, admissible: bool) -> list[Certificate]:
+    """The certificates of trees end to end; without an admissible minimax impurity only their max-costs."""
+    found = []
+    for t, most in enumerate(_max_costs(trees, roots, costs)):
+        nodes = slice(roots[t], roots[t + 1])
+        feature, impurity, floor = trees.feature[nodes], trees.impurity[nodes], float(trees.floor[t])
+        found.append(_certificate(most, feature != LEAF, impurity, floor if admissible else math.nan))
+    return found
+
+
+def _certificate(most: float, inner: Flags, impurity: Floats, floor: float) -> Certificate:
+    """The certificate of one tree of which the lemma's ``floor`` is known."""
+    if math.isnan(floor):
         return Certificate(most, math.nan, math.nan, math.nan)
-    inner = tree.feature != LEAF
     if not inner.any():
         return Certificate(0.0, 0.0, 1.0, 1.0)
-    residue = float(tree.impurity[~inner].max())
-    bound = float(tree.floor[0] * (tree.impurity[0] - residue))
-    smallest = min(1.0, float(tree.impurity[inner].min()))
-    factor = math.log(tree.impurity[0] / smallest) + 1 if residue == 0 else math.nan
+    residue = float(impurity[~inner].max())
+    bound = floor * float(impurity[0] - residue)
+    smallest = min(1.0, float(impurity[inner].min()))
+    factor = math.log(impurity[0] / smallest) + 1 if residue == 0 else math.nan
     ratio = most / bound if bound > 0 else (1.0 if most == 0 else math.inf)
     return Certificate(most, bound, ratio, factor)
+
+
+def _max_costs(trees: Tree, roots: Ids, costs: Costs) -> list[float]:
+    """The most that any row can pay in each tree: features and the openings of groups once."""
+    parent, depth = family(trees, roots[:-1])
+    price = _prices(trees, parent, costs)
+    spent = np.zeros(len(parent))
+    by_depth = np.argsort(depth, kind="stable")
+    for level in np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1)[1:]:
+        spent[level] = spent[parent[level]] + price[level]
+    dearest: list[float] = np.maximum.reduceat(spent, roots[:-1]).tolist() if len(spent) else []
+    return dearest
+
+
+def _prices(trees: Tree, parent: Ids, costs: Costs) -> Floats:
+    """(d) what the question above each node costs a row that comes by, given the questions before it."""
+    price = np.zeros(len(parent))
+    node = np.flatnonzero(parent >= 0)
+    asked, before = trees.feature[parent[node]], parent[parent[node]]
+    price[node] = costs.cost[asked]
+    while len(node):
+        more = before >= 0
+        node, asked, before = node[more], asked[more], before[more]
+        met = trees.feature[before]
+        opened, again = costs.group[met] == costs.group[asked], met == asked
+        price[node[opened]] = costs.discount[asked[opened]]
+        price[node[again]] = 0.0
+        node, asked, before = node[~again], asked[~again], parent[before[~again]]
+    return price

@@ -8,7 +8,6 @@ A group is bought together. Its first member acquired for a row pays its ``cost`
 from __future__ import annotations
 
 import csv
-import difflib
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -123,6 +122,8 @@ def _from_records(
                 f"the price list has no column {column!r}; it needs 'feature,cost' and may have "
                 f"'group,discount_cost', and has {list(columns)}"
             )
+    import difflib  # not worth its time where no price list is read
+
     for column in columns:
         likely = difflib.get_close_matches(column, PRICE_COLUMNS, 1, 0.7)
         if likely and column not in PRICE_COLUMNS:

@@ -56,14 +56,14 @@ def run(console: Console, folds: int = 5) -> list[dict[str, float]]:
     console.print(_table(compared))
     chosen = model.at_budget(STORY_BUDGET)
     _decide_one_row(console, chosen, X[test], y[test], data)
-    _write_report(console, chosen, X[test], y[test])
+    _write_report(console, chosen, X[test], y[test], forest)
     return compared
 
 
-def _write_report(console: Console, model: BudgetForestClassifier, X: Any, y: Any) -> None:
-    """The same forest as a page, where the extra is there."""
+def _write_report(console: Console, model: BudgetForestClassifier, X: Any, y: Any, plain: Any) -> None:
+    """The same forest beside a plain one as a page, where the extra is there."""
     try:
-        path = model.report(X, y, title="Handwritten digits").save(REPORT)
+        path = model.report(X, y, title="Handwritten digits", baseline=plain).save(REPORT)
     except MissingExtra as missing:
         console.print(f"\nNo report: {missing}")
     else:

@@ -18,7 +18,6 @@ BudgetForestWarning         (a UserWarning)
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Any
 
@@ -88,6 +87,8 @@ def near(name: str, known: Iterable[str]) -> str:
     >>> near("mir", ["mri", "age"])
     "did you mean 'mri'?"
     """
+    import difflib  # not worth its time where all is well
+
     names = list(known)
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     if close:

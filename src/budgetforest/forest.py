@@ -22,6 +22,9 @@ Votes = NDArray[np.int8] | NDArray[np.float64]
 BELIEF = 2**24
 """Beliefs are whole numbers of 1 / BELIEF: their sums are exact in any order, here and compiled."""
 
+PORTION = 4096
+"""Beliefs are computed for so many nodes at a time, which stay near the processor."""
+
 NEVER = 2**62
 """More belief than there can be."""
 
@@ -126,7 +129,10 @@ def join(trees: Sequence[Tree], context: Context) -> Forest:
     ]
     nodes = empty_tree(0, len(context.prior))
     if moved:
-        nodes = Tree._make(np.concatenate(parts) for parts in zip(*moved, strict=True))
+        # counts from a file are narrower
+        nodes = Tree._make(
+            np.concatenate(parts, dtype=room.dtype) for room, *parts in zip(nodes, *moved, strict=True)
+        )
     least, most = outlook(nodes, roots[:-1], context.voting)
     still_open = np.einsum("dk->d", (least != most).view(np.int8)) > 0  # any(axis=1), three times as fast
     return Forest(nodes, roots, least, most, still_open, beliefs(nodes.counts, context.voting), *context)
@@ -136,10 +142,13 @@ def beliefs(counts: Counts, voting: Voting) -> Ids:
     """(d, k) class frequencies, or scores, in units of 1 / ``BELIEF``."""
     if voting == Voting.SCORES:
         return counts.astype(np.int32)
-    shares: Floats = counts / np.maximum(np.einsum("dk->d", counts), 1)[:, None]
-    shares *= BELIEF
-    np.rint(shares, out=shares)
-    return shares.astype(np.int32)
+    found = np.empty(counts.shape, np.int32)
+    for start in range(0, len(counts), PORTION):
+        part = counts[start : start + PORTION]
+        share: Floats = part / np.maximum(np.einsum("dk->d", part), 1)[:, None]
+        share *= BELIEF
+        np.rint(share, out=found[start : start + PORTION], casting="unsafe")
+    return found
 
 
 def _moved(tree: Tree, root: int, start: int) -> Tree:
@@ -214,7 +223,7 @@ def leaf_votes(counts: Counts, voting: Voting) -> Votes:
         scores: Floats = counts / BELIEF  # exact, as are their sums: BELIEF is a power of two
         return scores
     if voting == Voting.SOFT:
-        frequencies: Floats = counts / counts.sum(axis=1, keepdims=True)
+        frequencies: Floats = counts / np.einsum("dk->d", counts)[:, None]
         return frequencies
     votes = np.zeros(counts.shape, np.int8)
     votes[np.arange(len(counts)), counts.argmax(axis=1)] = 1

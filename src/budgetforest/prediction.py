@@ -16,7 +16,7 @@ from budgetforest.arrays import Anything, Flags, Floats, Matrix
 from budgetforest.budget import Point
 from budgetforest.costs import Costs
 from budgetforest.errors import InvalidParameter
-from budgetforest.forest import Answer, Forest, importances, shares, tree_of
+from budgetforest.forest import Answer, Forest, importances, shares
 from budgetforest.frame import to_dataframe
 from budgetforest.live import LiveAcquisition
 from budgetforest.trained import Trained, best_within, forest_at, path_within, warn_of_idle
@@ -143,8 +143,8 @@ class Prediction(LiveAcquisition):
         from budgetforest.certificate import certify
 
         self._check_trained()
-        trees = (tree_of(self.forest_, number) for number in range(self.n_trees_))
-        return [certify(tree, self.costs_, admissible=self._trained.proven) for tree in trees]
+        forest = self.forest_
+        return certify(forest.nodes, forest.roots, forest.costs, admissible=self._trained.proven)
 
     def trees_to_dataframe(self) -> Any:
         """One line per node of every tree, as a pandas dataframe."""

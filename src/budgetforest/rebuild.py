@@ -100,7 +100,6 @@ def _trees(arrays: dict[str, Array], context: Context, proven: bool, boosted: Fl
     sizes = Sizes(arrays["tree_nodes"], arrays["tree_branches"])
     refuse_unless(nodes.counts.shape[1] == len(context.classes), "'counts' has not one column per class")
     check_trees(nodes, sizes, context.schema, proven=proven, boosted=boosted)
-    nodes = nodes._replace(counts=nodes.counts.astype(np.int64))
     node, branch = _ends(sizes.nodes), _ends(sizes.branches)
     return [
         Tree._make(

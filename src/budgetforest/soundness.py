@@ -43,8 +43,8 @@ def check_trees(nodes: Tree, sizes: Sizes, schema: Schema, *, proven: bool, boos
     agree = (nominal == np.append(schema.nominal, False)[feature]).all()
     refuse_unless(agree, "a node splits a nominal feature by number, or a numeric one by category")
     refuse_unless((nodes.threshold[inner & ~nominal] > -np.inf).all(), "a threshold is NaN or -inf")
-    counts = nodes.counts[~np.repeat(boosted, sizes.nodes)]
-    refuse_unless((counts >= 0).all(), "a class count is negative")
+    counts = nodes.counts[~np.repeat(boosted, sizes.nodes)] if boosted.any() else nodes.counts
+    refuse_unless(counts.min(initial=0) >= 0, "a class count is negative")
     refuse_unless(np.einsum("dk->d", counts).all(), "a node has no training rows")
     refuse_unless(not np.isnan(nodes.impurity).any(), "an impurity is NaN")
     if proven:
@@ -70,9 +70,10 @@ def _total(sizes: Ids) -> int:
 
 def _check_family(nodes: Tree, sizes: Sizes, schema: Schema, numeric: Flags, nominal: Flags) -> None:
     """Children come after their parent, within its tree, and every node but a root has one parent."""
-    first = np.cumsum(sizes.nodes, dtype=np.int64) - sizes.nodes
+    first = np.cumsum(sizes.nodes, dtype=np.int32) - sizes.nodes
     root, last = np.repeat(first, sizes.nodes), np.repeat(first + sizes.nodes, sizes.nodes)
-    at = np.flatnonzero(numeric)
+    at = np.flatnonzero(numeric).astype(np.int32)
+    # a sum too large for 32 bits turns negative and is no child
     left, right = nodes.left[at] + root[at], nodes.right[at] + root[at]
     refuse_unless((left == at + 1).all(), "a left child does not follow its parent")
     above = _branch_owners(nodes, sizes, schema, np.flatnonzero(nominal).astype(np.int32))

@@ -1,4 +1,4 @@
-"""Compiled walks: to the leaf of a row, and along all paths of a tree."""
+"""Compiled walks to the leaf of a row, and the features above each node."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetforest.arrays import LEAF, Floats, Ids, Keys, Matrix
-from budgetforest.costs import Costs
 from budgetforest.jit import inner, kernel
 from budgetforest.tree import MISSING_LEFT, Tree, family, next_node
 
@@ -99,32 +98,3 @@ def met_before(tree: Tree, roots: Ids, n_features: int) -> Keys:
         masks[level] = masks[above]
         masks[level, feature >> np.uint64(6)] |= np.uint64(1) << (feature & np.uint64(63))
     return masks
-
-
-@kernel
-def spent_before(tree: Tree, parent: Ids, cost: Floats, discount: Floats, group: Ids) -> Floats:
-    """(d) what a row has paid on reaching each node of one tree: features and openings once."""
-    spent = np.zeros(len(parent))
-    for node in range(len(parent)):
-        above = parent[node]
-        if above < 0:
-            continue
-        feature = tree.feature[above]
-        price = cost[feature]
-        ancestor = parent[above]
-        while ancestor >= 0:
-            met = tree.feature[ancestor]
-            if met == feature:
-                price = 0.0
-                break
-            if group[met] == group[feature]:
-                price = discount[feature]
-            ancestor = parent[ancestor]
-        spent[node] = spent[above] + price
-    return spent
-
-
-def max_cost(tree: Tree, costs: Costs) -> float:
-    """The most that any row can pay in one tree."""
-    above = family(tree, np.zeros(1, np.int32)).parent
-    return float(spent_before(tree, above, *costs[:3]).max())

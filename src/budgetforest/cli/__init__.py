@@ -1,25 +1,21 @@
 """The command line: one file per command, with ``sources`` and ``output`` for what they share.
 
-Nothing but click is imported until a command runs, so that help is there at once.
+A command is imported when it is named, and what it needs when it runs: help is there at once.
 """
 
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
 from typing import Any
 
 import click
 
 from budgetforest import __version__
-from budgetforest.cli.acquire import acquire
-from budgetforest.cli.costs import costs
-from budgetforest.cli.curve import curve
-from budgetforest.cli.demo import demo
-from budgetforest.cli.predict import predict
-from budgetforest.cli.report import report
-from budgetforest.cli.show import show
-from budgetforest.cli.train import train
 from budgetforest.errors import BudgetForestError
+
+COMMANDS = ("costs", "train", "predict", "curve", "acquire", "report", "show", "demo")
+"""In the order of their use; each is a function in the file of its name."""
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
@@ -27,6 +23,17 @@ INTERRUPTED = 130
 
 class Commands(click.Group):
     """Errors of the package and the file system end a command with one line and exit code 1."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command by its name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"budgetforest.cli.{cmd_name}"), cmd_name)
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
@@ -52,10 +59,6 @@ def _show_warning(message: Warning | str, *rest: Any) -> None:
 def main() -> None:
     """Random forests for when features cost something at prediction time.
 
-    DATA is a file: CSV, TSV, Parquet, Arrow or Feather. Exit codes: 0 done, 1 something is wrong with the
-    data or the model, 2 with the command, 130 stopped by Ctrl-C.
+    DATA is a file, CSV, TSV, Parquet, Arrow or Feather, or a query with --sql. Exit codes: 0 done, 1
+    something is wrong with the data or the model, 2 with the command, 130 stopped by Ctrl-C.
     """
-
-
-for command in (costs, train, predict, curve, acquire, report, show, demo):
-    main.add_command(command)

@@ -32,7 +32,9 @@ def acquire(
     answer: str | None,
     as_json: bool,
 ) -> None:
-    """Decide one row: answer one question at a time, "unknown" if a value cannot be had.
+    """Decide one row, asking for one value at a time.
+
+    Answer "unknown" if a value cannot be had.
 
     Questions go to stderr and answers come from stdin, so that the decision can be piped.
     """
@@ -68,7 +70,7 @@ def _describe(flow: Acquisition, need: Need) -> None:
         last = flow.trace[-1]
         click.echo(f"  votes: {_votes(last.votes, last.possible, state)}", err=True)
     group = f", group {need.group}" if need.group != need.feature else ""
-    price = f"costs {need.cost:g}{group}; {need.spent:g} spent, {need.waiting} trees wait"
+    price = f"costs {need.cost:g}{group}; {need.spent:g} spent, {need.waiting} trees wait for it"
     click.echo(f"{click.style(need.feature, bold=True)} ({price})", err=True)
 
 
@@ -82,8 +84,10 @@ def _send(flow: Acquisition, need: Need, schema: Schema) -> None:
     """Ask until the answer is a value that the feature can have."""
     while True:
         try:
-            text = click.prompt("  value", err=True)
-        except click.Abort:
+            text = click.prompt(f"  {_kind(need.feature, schema)}, or unknown", err=True)
+        except click.Abort as stop:
+            if isinstance(stop.__context__, KeyboardInterrupt):  # click takes both for the same
+                raise KeyboardInterrupt from None
             raise InvalidData(
                 f"the input ended when {need.feature!r} was asked for; until then {flow.decide().label!r} is "
                 "likeliest, not certain"
@@ -98,6 +102,14 @@ def _send(flow: Acquisition, need: Need, schema: Schema) -> None:
             return
 
 
+def _kind(name: str, schema: Schema) -> str:
+    """What a feature can be."""
+    categories = schema.categories[schema.names.index(name)]
+    if categories is None:
+        return "a number"
+    return ", ".join(map(str, categories[:8])) + (", ..." if len(categories) > 8 else "")
+
+
 def _value(text: str, name: str, schema: Schema) -> Any:
     """What a person typed, as the feature has it."""
     from budgetforest.acquisition import UNAVAILABLE
@@ -109,8 +121,10 @@ def _value(text: str, name: str, schema: Schema) -> Any:
     categories = schema.categories[schema.names.index(name)]
     if categories is not None:
         code = Coder(categories, schema.missing)[text]
-        return text if code == UNSEEN else categories[int(code)]
+        if code == UNSEEN:
+            raise InvalidValue(f"{name!r} is {text!r}; it must be one of {_kind(name, schema)}, or unknown")
+        return categories[int(code)]
     try:
         return float(text.replace(",", "."))
     except ValueError:
-        return text
+        raise InvalidValue(f"{name!r} is {text!r}; it must be a number, or unknown") from None

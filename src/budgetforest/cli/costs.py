@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from budgetforest.cli.output import json_option, text_output, write_json
+from budgetforest.cli.output import OUT, json_option, text_output, write_json
 from budgetforest.cli.sources import TYPED, data_options, open_source
 
 COLUMNS = ("feature", "cost", "group", "discount_cost")
@@ -15,14 +15,14 @@ COLUMNS = ("feature", "cost", "group", "discount_cost")
 
 @click.group()
 def costs() -> None:
-    """Price lists."""
+    """Price lists: `costs template` writes one to fill in."""
 
 
 @costs.command()
 @data_options
 @click.option("--target", metavar="COL", help="Column of the labels, which has no price.")
 @click.option("--drop", multiple=True, metavar="COL", help="A column that is no feature; may be repeated.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File to write, else stdout.")
+@click.option("--out", type=OUT, help="File to write, else stdout.")
 @json_option
 def template(
     data: Path | None,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from budgetforest.cli.output import json_option, print_table, write_json, written_whole
+from budgetforest.cli.output import OUT, json_option, print_table, write_json, written_whole
 from budgetforest.cli.sources import (
     data_options,
     labelled_rows,
@@ -21,9 +21,7 @@ from budgetforest.cli.sources import (
 @model_argument
 @data_options
 @target_option
-@click.option(
-    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Picture to write: .png or .svg."
-)
+@click.option("--plot", type=OUT, help="Picture to write: .png or .svg.")
 @json_option
 def curve(
     model: Path,
@@ -55,6 +53,7 @@ def curve(
                 (f"{b:.4g}", f"{c:.4g}", f"{e.mean:.4f}", f"{e.low:.4f} to {e.high:.4f}", what)
                 for b, c, e, what in zip(measured.budget, measured.cost, errors, measured.what, strict=True)
             ],
+            brief=["forest"],
         )
     if plot is not None:
         with written_whole(plot) as beside:

@@ -11,7 +11,10 @@ from budgetforest.cli.output import json_option, write_json
 @click.option("--folds", default=5, show_default=True, type=click.IntRange(2, 20))
 @json_option
 def demo(folds: int, as_json: bool) -> None:
-    """Train within a budget, compare with scikit-learn, decide one row feature by feature."""
+    """Compare with scikit-learn on digits, and decide one row.
+
+    Needs no file; writes demo-report.html into this folder.
+    """
     from rich.console import Console
 
     from budgetforest.demo import run

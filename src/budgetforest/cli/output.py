@@ -6,13 +6,15 @@ import json
 import math
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import click
+
+PIPE_WIDTH = 10_000
+"""Columns of a table that nobody looks at in a terminal."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -40,18 +42,29 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
-def print_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table on stdout; numbers to the right."""
+def print_table(
+    title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], brief: Sequence[str] = ()
+) -> None:
+    """A table on stdout; numbers to the right.
+
+    Cells too long for the terminal are wrapped, or cut if their column is ``brief``; in a pipe there is room.
+    """
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title=title, title_justify="left")
     for place, head in enumerate(heads):
         left = any(row[place] and not _is_number(row[place]) for row in rows)
-        table.add_column(head, justify="left" if left else "right", overflow="fold")
+        table.add_column(
+            head,
+            justify="left" if left else "right",
+            no_wrap=head in brief,
+            overflow="ellipsis" if head in brief else "fold",
+        )
     for row in rows:
         table.add_row(*row)
-    Console(highlight=False, markup=False).print(table)
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    Console(highlight=False, markup=False, width=width).print(table)
 
 
 def _is_number(text: str) -> bool:
@@ -62,26 +75,36 @@ def _is_number(text: str) -> bool:
     return True
 
 
+class OutFile(click.Path):
+    """A file to write, in a folder that can be written: found out before the work, not after it."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path of the file."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if not os.access(path.absolute().parent, os.W_OK):
+            self.fail(f"{str(path)!r} cannot be written: make the folder {str(path.parent)!r}", param, ctx)
+        return path
+
+
+OUT = OutFile()
+
+
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
     """A path beside ``path``, to be written and then renamed; after an error nothing is left."""
-    folder = path.absolute().parent
-    handle, name = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    beside = Path(name)
+    if path.exists() and not path.is_file():  # a device or a pipe has no other place
+        yield path
+        return
+    target = Path(os.path.realpath(path))
+    beside = target.with_name(f".{target.stem}.{os.urandom(4).hex()}{target.suffix}")
     try:
         yield beside
-        beside.chmod(0o666 & ~_umask())
-        beside.replace(path)
+        beside.replace(target)
     finally:
-        with suppress(FileNotFoundError):
-            beside.unlink()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        beside.unlink(missing_ok=True)
 
 
 @contextmanager

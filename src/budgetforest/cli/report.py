@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from budgetforest.cli.output import json_option, write_json, written_whole
+from budgetforest.cli.output import OUT, json_option, write_json, written_whole
 from budgetforest.cli.sources import (
+    FILE,
     data_options,
     labelled_rows,
     load_model,
@@ -16,12 +18,19 @@ from budgetforest.cli.sources import (
     target_option,
 )
 
+if TYPE_CHECKING:
+    from budgetforest.reading.learning import Labelled
+
 
 @click.command()
 @model_argument
 @data_options
 @target_option
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="[default: MODEL.html]")
+@click.option("--out", type=OUT, help="[default: MODEL.html]")
+@click.option("--title", help="The heading of the page.")
+@click.option(
+    "--baseline", type=FILE, help="Training rows: a plain random forest learns from them, to compare with."
+)
 @json_option
 def report(
     model: Path,
@@ -32,15 +41,31 @@ def report(
     target: str | None,
     unseen: bool,
     out: Path | None,
+    title: str | None,
+    baseline: Path | None,
     as_json: bool,
 ) -> None:
-    """One HTML file that shows what the model costs, errs and asks for, on the labelled rows of DATA."""
+    """Write one HTML page about a model, measured on DATA.
+
+    It shows what the model costs, how it errs and what it asks for, on rows with labels.
+    """
     loaded = load_model(model, budget)
     rows = labelled_rows(open_source(data, sql, database), loaded, target, unseen=unseen)
+    plain = None
+    if baseline is not None:
+        known = open_source(baseline, None, None)
+        plain = _plain_forest(labelled_rows(known, loaded, target, unseen=unseen))
     path = out or Path(model.name).with_suffix(".html")
     with written_whole(path) as beside:
-        loaded.report(rows.table, rows.labels).save(beside)
+        loaded.report(rows.table, rows.labels, title=title, baseline=plain).save(beside)
     if as_json:
         write_json({"report": str(path), "rows": len(rows.labels)})
     else:
         click.echo(f"wrote {path}")
+
+
+def _plain_forest(rows: Labelled) -> Any:
+    """A random forest of scikit-learn, which knows no prices; categories are numbers to it."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    return RandomForestClassifier(random_state=0, n_jobs=-1).fit(rows.table.matrix, rows.labels)

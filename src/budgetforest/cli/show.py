@@ -15,10 +15,13 @@ from budgetforest.errors import InvalidParameter
 @click.command()
 @model_argument
 @click.option("--tree", "number", type=int, metavar="N", help="Draw one tree, numbered from 1.")
-@click.option("--certificates", is_flag=True, help="How far each tree can be from the cheapest one.")
+@click.option("--certificates", is_flag=True, help="List the certificate of every tree.")
 @json_option
 def show(model: Path, budget: float | None, number: int | None, certificates: bool, as_json: bool) -> None:
-    """Say what a model is: features, prices, classes, trees, and the forests for smaller budgets."""
+    """Say what a model is, or draw one of its trees.
+
+    Features, prices, groups, classes, certificates, and the forests for smaller budgets.
+    """
     loaded = load_model(model, budget)
     if number is not None and not 1 <= number <= loaded.n_trees_:
         raise InvalidParameter(f"--tree is {number}; this forest has the trees 1 to {loaded.n_trees_}")
@@ -31,12 +34,12 @@ def show(model: Path, budget: float | None, number: int | None, certificates: bo
             click.echo("\n".join(tree_lines(loaded.forest_, number - 1)))
         return
     document = _document(loaded)
-    if certificates:
-        document["certificates"] = [certificate._asdict() for certificate in loaded.certificates_]
     if as_json:
         write_json(document)
-    else:
-        _print(document)
+        return
+    _print(document)
+    if certificates:
+        _print_certificates(document)
 
 
 def _document(model: Any) -> dict[str, Any]:
@@ -66,6 +69,7 @@ def _document(model: Any) -> dict[str, Any]:
         "path": [
             {"budget": p.cost, "error": p.error, "trees": p.trees, "forest": str(p)} for p in model.path_
         ],
+        "certificates": [certificate._asdict() for certificate in model.certificates_],
     }
 
 
@@ -76,8 +80,9 @@ def _trees_per_feature(model: Any) -> list[int]:
     forest = model.forest_
     tree = np.repeat(np.arange(forest.n_trees), np.diff(forest.roots))
     inner = forest.nodes.feature >= 0
-    pairs = np.unique(np.column_stack([tree[inner], forest.nodes.feature[inner]]), axis=0)
-    counts: list[int] = np.bincount(pairs[:, 1], minlength=len(forest.schema.names)).tolist()
+    asked = np.zeros((forest.n_trees, len(forest.schema.names)), bool)
+    asked[tree[inner], forest.nodes.feature[inner]] = True
+    counts: list[int] = asked.sum(axis=0).tolist()
     return counts
 
 
@@ -86,8 +91,9 @@ def _print(document: dict[str, Any]) -> None:
     sure = "certain" if exit_at == float("inf") else f"believed to {exit_at:.1%}"
     click.echo(f"{document['trees']} trees, {document['nodes']} nodes; a label is taken when it is {sure}")
     click.echo("classes: " + ", ".join(map(str, document["classes"])))
+    click.echo(f"certificates: {_certified(document['certificates'])}")
     for name, value in document["training"].items():
-        click.echo(f"{name}: {value}")
+        click.echo(f"{name}: {_listed(value) if isinstance(value, dict) else value}")
     print_table(
         "features",
         ("feature", "cost", "group", "discount", "values", "trees"),
@@ -107,13 +113,35 @@ def _print(document: dict[str, Any]) -> None:
         "a forest for every budget",
         ("from budget", "error", "trees", "forest"),
         [(f"{p['budget']:.4g}", f"{p['error']:.4f}", str(p["trees"]), p["forest"]) for p in document["path"]],
+        brief=["forest"],
     )
-    if "certificates" in document:
-        print_table(
-            "certificates",
-            ("tree", "max cost", "lower bound", "ratio", "factor"),
-            [
-                (str(number), *(f"{value:.4g}" for value in certificate.values()))
-                for number, certificate in enumerate(document["certificates"], 1)
-            ],
-        )
+
+
+def _certified(certificates: list[dict[str, float]]) -> str:
+    """What is proven about all trees, in a line."""
+    if not certificates:
+        return "none, there are no trees"
+    dearest = max(certificate["max_cost"] for certificate in certificates)
+    ratios = [ratio for c in certificates if (ratio := c["ratio"]) == ratio]
+    bound = (
+        f"no tree is more than {max(ratios):.3g} times dearer than the best"
+        if ratios
+        else "no more is proven"
+    )
+    return f"no row pays more than {dearest:g} in any one tree; {bound}"
+
+
+def _listed(parameters: dict[str, Any]) -> str:
+    """Parameters that have a value."""
+    return ", ".join(f"{name}={value}" for name, value in parameters.items() if value is not None)
+
+
+def _print_certificates(document: dict[str, Any]) -> None:
+    print_table(
+        "certificates",
+        ("tree", "max cost", "lower bound", "ratio", "factor"),
+        [
+            (str(number), *("" if value != value else f"{value:.4g}" for value in certificate.values()))
+            for number, certificate in enumerate(document["certificates"], 1)
+        ],
+    )

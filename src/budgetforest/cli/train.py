@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from budgetforest.cli.output import json_option, write_json
+from budgetforest.cli.output import OUT, json_option, write_json
 from budgetforest.cli.sources import FILE, data_options, open_source, tell_unlabelled
 
 
@@ -20,7 +20,7 @@ from budgetforest.cli.sources import FILE, data_options, open_source, tell_unlab
 @click.option(
     "--validation", type=FILE, help="Rows that measure cost and error, else 30% of DATA are held out."
 )
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="[default: DATA.safetensors]")
+@click.option("--out", type=OUT, help="[default: DATA.safetensors]")
 @click.option(
     "--checkpoint",
     type=click.Path(file_okay=False, path_type=Path),

@@ -78,7 +78,7 @@ class TypedBlock:
         for c, column in enumerate(columns):
             array = self.batch.column(column)
             if _is_numeric(array.type):
-                values[:, c] = array.cast("float64").to_numpy(zero_copy_only=False)
+                values[:, c] = _doubles(array)
             else:
                 read = [_number(text_of(value), missing) for value in array.to_pylist()]
                 other[:, c] = [number is None for number in read]
@@ -87,6 +87,14 @@ class TypedBlock:
         for marker in numeric(missing):
             values[values == marker] = np.nan
         return Numbers(values, other)
+
+
+def _doubles(array: Any) -> Any:
+    from pyarrow import types
+
+    if types.is_decimal(array.type):  # cast directly they round twice, and differ from what a CSV gives
+        array = array.cast("string")
+    return array.cast("float64").to_numpy(zero_copy_only=False)
 
 
 def _number(text: str, missing: tuple[str, ...]) -> float | None:
@@ -168,7 +176,15 @@ def _duckdb_batches(sql: str, database: str | None) -> Iterator[Any]:
                 connection.execute("use remote")
             yield from connection.sql(sql).to_arrow_reader(BATCH)
     except duckdb.Error as error:
-        raise InvalidData(f"the query failed: {error}") from error
+        raise InvalidData(f"the query failed: {_without_password(str(error), database)}") from None
+
+
+def _without_password(message: str, database: str | None) -> str:
+    """A message of DuckDB, which quotes what it was told to connect to."""
+    from urllib.parse import urlsplit
+
+    password = urlsplit(database or "").password
+    return message.replace(f":{password}@", ":***@") if password else message
 
 
 def _sqlite_batches(sql: str, path: str) -> Iterator[Any]:

@@ -74,7 +74,7 @@ def _curve(at: Any, chosen: int, peer: bool) -> Any:
     ]
     points = alt.Chart(alt.NamedData("points"))
     band = points.mark_area(color=ACCENT, opacity=0.14).encode(cost, alt.Y("low:Q"), alt.Y2("high"))
-    line = points.mark_line(color=ACCENT, strokeWidth=2).encode(cost, error, order="at:O")
+    line = points.mark_line(color=ACCENT, strokeWidth=2).encode(cost, error)
     dots = points.mark_circle(color=ACCENT, size=18, opacity=1).encode(cost, error, tooltip=tips)
     here = points.transform_filter("datum.at == at")
     way = here.mark_rule(color=SOFT, strokeDash=[5, 4], strokeWidth=1.5).encode(

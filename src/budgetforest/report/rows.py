@@ -19,7 +19,7 @@ class Rows(NamedTuple):
     """The rows that are measured."""
 
     given: Anything
-    """As the caller has them."""
+    """As the caller has them; those read from a file as numbers."""
     number: Ids
     """(n) their places among all rows of the caller."""
     X: Floats
@@ -43,7 +43,8 @@ def rows_of(model: Any, X: Anything, y: Anything) -> Rows:
         X = X[number] if frame is None else frame[number, :].to_native()
     model.predict(X[:1] if frame is None else as_frame(X)[:1, :].to_native())  # type: ignore[index]
     matrix = np.asarray(to_matrix(X, model.forest_.schema), np.float64)
-    return Rows(X, number, matrix, _codes(y[number], model.classes_.tolist()))
+    given = X.matrix if isinstance(X, Table) else X
+    return Rows(given, number, matrix, _codes(y[number], model.classes_.tolist()))
 
 
 def _codes(y: Any, classes: Sequence[Any]) -> Ids:
