@@ -55,7 +55,8 @@ def server():
         free.bind(("localhost", 0))
         port = str(free.getsockname()[1])
     folder = Path(tempfile.mkdtemp(prefix="postgres"))
-    shutil.chown(folder, "postgres") if os.geteuid() == 0 else None
+    if os.geteuid() == 0:
+        shutil.chown(folder, "postgres")
     quiet = {"stdout": subprocess.DEVNULL, "cwd": folder}
     as_owner(program("initdb"), "-D", folder / "data", "-A", "trust", "-U", "postgres", "-N", **quiet)
     control = (program("pg_ctl"), "-D", folder / "data", "-w")
