@@ -40,7 +40,9 @@ class Certificate(NamedTuple):
 def certify(trees: Tree, roots: Ids, costs: Costs, *, admissible: bool) -> list[Certificate]:
     """The certificates of trees end to end; without an admissible minimax impurity only their max-costs."""
     found = []
-    for t, most in enumerate(_max_costs(trees, roots, costs)):
+    spent = spent_before(trees, roots, costs)
+    dearest = np.maximum.reduceat(spent, roots[:-1]).tolist() if len(spent) else []
+    for t, most in enumerate(dearest):
         nodes = slice(roots[t], roots[t + 1])
         feature, impurity, floor = trees.feature[nodes], trees.impurity[nodes], float(trees.floor[t])
         found.append(_certificate(most, feature != LEAF, impurity, floor if admissible else math.nan))
@@ -61,16 +63,15 @@ def _certificate(most: float, inner: Flags, impurity: Floats, floor: float) -> C
     return Certificate(most, bound, ratio, factor)
 
 
-def _max_costs(trees: Tree, roots: Ids, costs: Costs) -> list[float]:
-    """The most that any row can pay in each tree: features and the openings of groups once."""
+def spent_before(trees: Tree, roots: Ids, costs: Costs) -> Floats:
+    """(d) what a row has paid in a tree on reaching a node of it: features and the openings of groups once."""
     parent, depth = family(trees, roots[:-1])
     price = _prices(trees, parent, costs)
     spent = np.zeros(len(parent))
     by_depth = np.argsort(depth, kind="stable")
     for level in np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1)[1:]:
         spent[level] = spent[parent[level]] + price[level]
-    dearest: list[float] = np.maximum.reduceat(spent, roots[:-1]).tolist() if len(spent) else []
-    return dearest
+    return spent
 
 
 def _prices(trees: Tree, parent: Ids, costs: Costs) -> Floats:
