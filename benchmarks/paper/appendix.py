@@ -11,9 +11,9 @@ from benchmarks.data import Absent, load
 from benchmarks.tasks import absences
 from budgetforest import BudgetForestClassifier, Powers
 from budgetforest.arrays import LEAF
+from budgetforest.certificate import spent_before
 from budgetforest.forest import tree_of
 from budgetforest.tree import family
-from budgetforest.walks import spent_before
 
 SETS = (
     "house_votes84",
@@ -74,8 +74,8 @@ def cost_error(X: np.ndarray, y: np.ndarray, **parameters) -> list[tuple[float, 
     )
     model.fit(X, y)
     tree = tree_of(model.forest_, 0)
-    parent = family(tree, np.zeros(1, np.int32)).parent
-    spent = spent_before(tree, parent, *model.costs_[:3])
+    parent = family(tree, model.forest_.roots[:1]).parent
+    spent = spent_before(tree, model.forest_.roots, model.costs_)
     size, top = tree.counts.sum(axis=1), tree.counts.max(axis=1)
     dearest = np.zeros(len(parent))  # the dearest child decides whether a node may split
     np.maximum.at(dearest, parent[1:], spent[1:])

@@ -64,7 +64,7 @@ def _certificate(most: float, inner: Flags, impurity: Floats, floor: float) -> C
 
 
 def spent_before(trees: Tree, roots: Ids, costs: Costs) -> Floats:
-    """(d) what a row has paid in a tree on reaching a node of it: features and the openings of groups once."""
+    """(d) what a row has paid in a tree on reaching a node of it: features and openings of groups once."""
     parent, depth = family(trees, roots[:-1])
     price = _prices(trees, parent, costs)
     spent = np.zeros(len(parent))
