@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import betaincinv
@@ -28,7 +28,7 @@ from budgetforest.grow import Sample
 from budgetforest.prune import best_part, closure_of, pruned
 from budgetforest.saving import Growth, Owned, grow_one, grow_saving
 from budgetforest.split import Splitter
-from budgetforest.train import Keep, Rows, Settings, context_of, make, n_rows, sample_of
+from budgetforest.train import Keep, Rows, Settings, context_of, make, n_rows, sample_of, totals_of
 from budgetforest.trained import context_for
 from budgetforest.tree import Tree, family
 
@@ -61,22 +61,29 @@ def grow_frontier(
     validation: Rows,
     settings: Settings,
     pool: Executor,
+    growers: Executor,
     tell: Callable[[str, int], None] = lambda what, trees: None,
     keep: Keep = make,
 ) -> list[Offer]:
-    """Every forest on offer, with all its exits measured; trees that cannot be needed are let go."""
+    """Every forest on offer, with all its exits measured; trees that cannot be needed are let go.
+
+    Trees are grown by ``growers``, all else is done by the threads of ``pool``.
+    """
     sample = sample_of(train, settings._replace(bootstrap=True, splitter=Splitter.BINNED), pool)
-    context = context_of(train, settings)._replace(voting=Voting.SOFT)
+    context = context_of(totals_of(train, settings.n_classes), settings)._replace(voting=Voting.SOFT)
+    n_validation = n_rows(totals_of(validation, settings.n_classes), settings)
     features = np.ones(len(settings.costs.cost), bool)
     allowed = None
     if settings.disagreement is not None:
         allowed = Allowed(settings.disagreement, settings.confidence, FORESTS * n_pools(len(features)))
     offers: list[Offer] = []
     while features.any():
-        step = partial(offers_of, features, sample, context, allowed, train, validation, settings, pool, tell)
+        step = partial(
+            offers_of, features, sample, context, allowed, train, validation, settings, pool, growers, tell
+        )
         found = keep(f"pool-{features.sum()}", step)
         features = smaller_pool(features, savings(found[0].trees, len(features)), settings.costs.cost)
-        offers = without_hopeless([*offers, *found], n_rows(validation, settings))
+        offers = without_hopeless([*offers, *found], n_validation)
     return offers
 
 
@@ -89,10 +96,11 @@ def offers_of(
     validation: Rows,
     settings: Settings,
     pool: Executor,
+    growers: Executor,
     tell: Callable[[str, int], None],
 ) -> list[Offer]:
     """The forests of one pool, that of best cuts first, with all their exits measured."""
-    found = dict(grow_pool(sample, features, settings, pool, tell))
+    found = dict(grow_pool(sample, features, settings, growers, tell))
     found |= prune_forest(next(iter(found.values())), features, context, train, settings)
     return [
         Offer(recipe, forest, measure(forest, recipe, context, validation, settings.answer, allowed, pool), 1)
@@ -115,19 +123,17 @@ def grow_pool(
     plain = Growth(features, 0.0, min(1.0, 2 / math.sqrt(size)), False, 1, settings.n_classes)
     steps = Boost(features, 0.0, settings.n_classes, tries=min(1.0, 4 / math.sqrt(size)))
 
-    def later(trees: Iterator[Tree], number: int) -> Future[list[Tree]]:
-        """Trees that depend on those before, by one thread."""
-        return pool.submit(lambda: list(islice(trees, number)))
-
-    in_turn = {
-        Recipe(features=size, cuts="boosted", rate=each): later(
-            boosted_trees(sample, steps._replace(rate=each), costs, seed), n_rounds
+    in_turn: dict[Recipe, Future[list[Tree]]] = {
+        Recipe(features=size, cuts="boosted", rate=each): pool.submit(
+            in_succession, n_rounds, boosted_trees, sample, steps._replace(rate=each), costs, seed
         )
         for each in dict.fromkeys((0.0, rate))
     }
     if rate:
-        careful = grow_saving(sample, plain._replace(rate=rate), costs, seed, True)
-        in_turn[Recipe(features=size, rate=rate)] = later(careful, n_trees)
+        careful = plain._replace(rate=rate)
+        in_turn[Recipe(features=size, rate=rate)] = pool.submit(
+            in_succession, n_trees, grow_saving, sample, careful, costs, seed, True
+        )
     nothing = Owned(np.zeros((0, 0), np.uint8), np.zeros((0, 0), np.uint8))
     kinds = (("best", plain, True), ("random", plain._replace(random_cuts=True), False))
     for cuts, growth, bootstrap in kinds:
@@ -145,6 +151,11 @@ def grow_pool(
         grown = trees.result()
         yield recipe, grown
         tell(str(recipe), len(grown))
+
+
+def in_succession(number: int, grow: Callable[..., Iterator[Tree]], *arguments: Any) -> list[Tree]:
+    """So many trees, each of which depends on those before: the work of one thread."""
+    return list(islice(grow(*arguments), number))
 
 
 def prune_forest(

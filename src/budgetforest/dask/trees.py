@@ -1,0 +1,31 @@
+"""Trees over workers, where the rows fit each: every tree, or forest of dependent trees, is a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+from distributed import Future
+
+from budgetforest.dask.cluster import Cluster
+from budgetforest.grow import Sample
+
+
+class Growers(Executor):
+    """A cluster as the pool that grows trees; training rows are sent once, to every worker."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.sent: dict[int, tuple[Sample, Future]] = {}
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future:
+        """A task of the cluster."""
+        there = [self._there(each) if isinstance(each, Sample) else each for each in arguments]
+        return self.cluster.run(function, *there)
+
+    def _there(self, sample: Sample) -> Future:
+        if id(sample) not in self.sent:
+            future = self.cluster.client.scatter(sample, broadcast=True, hash=False)
+            self.sent[id(sample)] = sample, future
+        return self.sent[id(sample)][1]
