@@ -48,18 +48,18 @@ def measure(client: Client, n: int) -> dict[str, float]:
     here = BudgetForestClassifier(n_jobs=WORKERS, **parameters).fit(X, y)
     local = time.process_time() - start
     steps = Counter()
-    whole = levels.hang_children
+    whole = levels.joined
 
     def counted(*arguments):
         steps["levels"] += 1
         return whole(*arguments)
 
-    levels.hang_children = counted
+    levels.joined = counted
     before = [sum(client.run(time.process_time).values()) + time.process_time(), arrived(client)]
     there = BudgetForestClassifier(**parameters)
     budgetforest.dask.fit(there, blocks, labels, client=client, spread="rows")
     after = [sum(client.run(time.process_time).values()) + time.process_time(), arrived(client)]
-    levels.hang_children = whole
+    levels.joined = whole
     for mine, its in zip(here.forest_.nodes, there.forest_.nodes, strict=True):
         np.testing.assert_array_equal(mine, its)
     sent = after[1] - before[1]

@@ -3,6 +3,7 @@
 import math
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -280,6 +281,50 @@ def test_a_killed_worker_changes_nothing(name):
                 timer.cancel()
             same_training(trained_here(name), model)
             client.wait_for_workers(3, timeout=120)
+
+
+def test_an_interrupted_training_leaves_no_tasks(clients, monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    frame, y, _, _ = table()
+    client = clients(0)
+    monkeypatch.setattr(levels, "hang_children", interrupt)
+    blocks = in_blocks(frame, [100, 140]), in_blocks(pd.Series(y), [100, 140])
+    with pytest.raises(KeyboardInterrupt):
+        on_cluster.fit(BudgetForestClassifier(method="paper"), *blocks, client=client, spread="rows")
+    assert not any(key.startswith(("stand", "count", "encoded", "choose")) for key in client.futures)
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_added_is_used(monkeypatch):
+    name = "random"
+    parameters, *rows = case(name)
+    X, y = (in_blocks(part, [60, 60, 60, 60]) for part in rows[:2])
+    hang = levels.hang_children
+    with LocalCluster(n_workers=1, threads_per_worker=1, **QUIET) as cluster, Client(cluster) as client:
+
+        def add_worker(*arguments):
+            if len(client.nthreads()) == 1:
+                cluster.scale(2)
+                client.wait_for_workers(2, timeout=120)
+            return hang(*arguments)
+
+        monkeypatch.setattr(levels, "hang_children", add_worker)
+        client.get_task_stream()  # from now on
+        model = BudgetForestClassifier(**parameters)
+        on_cluster.fit(model, X, y, client=client, spread="rows")
+        assert len({task["worker"] for task in client.get_task_stream()}) == 2
+    same_training(trained_here(name), model)
+
+
+def test_the_page_about_clusters_runs(clients, monkeypatch):
+    page = (Path(__file__).parent.parent / "docs" / "cluster.md").read_text()
+    block = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
+    monkeypatch.setattr("distributed.Client", lambda **options: clients(0))
+    scope = {}
+    exec(block, scope)
+    assert 0 < scope["paid"] <= 3
 
 
 def started(command, *arguments, cwd):

@@ -29,11 +29,11 @@ class Standing(NamedTuple):
     times: Ids
     """(t, n) how often a row was drawn for a tree."""
     node: Ids
-    """(t, n) the number of its node in the level, -1 where it is in none."""
+    """(t, n) the number of its node in the level, nodes that split first; -1 where it is in none."""
 
 
 class Splits(NamedTuple):
-    """What becomes of the nodes of a level."""
+    """What becomes of the nodes of a level, but for small ones."""
 
     feature: Ids
     """(d) ``LEAF`` where a node does not split."""
@@ -61,14 +61,14 @@ def cells_of(columns: Columns) -> Counts:
 
 
 def counts_of_block(
-    columns: Columns, label: Ids, standing: Standing, slot: Ids, n_slots: int, n_classes: int
+    columns: Columns, label: Ids, standing: Standing, first: int, last: int, n_classes: int
 ) -> NDArray[np.int32]:
-    """(slots, cells, k) class counts by code; ``slot`` says which node of the level counts where, or -1."""
+    """(nodes, cells, k) class counts by code, of the nodes from ``first`` up to ``last``."""
     n = len(label)
     begin = cells_of(columns)
-    counts = np.zeros((n_slots, int(begin[-1]), n_classes), np.int32)
+    counts = np.zeros((last - first, int(begin[-1]), n_classes), np.int32)
     count_rows(
-        columns.codes, label, standing, slot, begin, counts, np.empty(n, np.int32), np.empty(n, np.int64)
+        columns.codes, label, standing, first, begin, counts, np.empty(n, np.int32), np.empty(n, np.int64)
     )
     return counts
 
@@ -78,7 +78,7 @@ def count_rows(
     codes: Codes,
     label: Ids,
     standing: Standing,
-    slot: Ids,
+    first: int,
     begin: Counts,
     counts: NDArray[np.int32],
     rows: Ids,
@@ -90,16 +90,15 @@ def count_rows(
     for t in range(standing.node.shape[0]):
         n = 0
         for i in range(len(label)):
-            node = standing.node[t, i]
-            if node >= 0 and slot[node] >= 0:
+            node = np.int64(standing.node[t, i]) - first
+            if 0 <= node < len(counts):
                 rows[n] = i
-                place[n] = np.int64(slot[node]) * counts.shape[1] * k + label[i]
+                place[n] = node * counts.shape[1] * k + label[i]
                 n += 1
         for j in range(codes.shape[0]):
-            first = begin[j] * k
             for r in range(n):
                 i = rows[r]
-                flat[place[r] + first + np.int64(codes[j, i]) * k] += standing.times[t, i]
+                flat[place[r] + (begin[j] + np.int64(codes[j, i])) * k] += standing.times[t, i]
 
 
 def choose_splits(
@@ -256,7 +255,7 @@ def move_rows(codes: Codes, n_codes: Ids, node: Ids, splits: Splits, number: Ids
         for i in range(node.shape[1]):
             moved[t, i] = -1
             at = node[t, i]
-            if at < 0 or splits.feature[at] == LEAF:
+            if at < 0 or at >= len(splits.feature) or splits.feature[at] == LEAF:
                 continue
             j = splits.feature[at]
             child = np.int64(codes[j, i])

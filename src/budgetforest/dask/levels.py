@@ -16,7 +16,7 @@ import numpy as np
 from distributed import Future
 from numpy.typing import NDArray
 
-from budgetforest.arrays import LEAF, Counts, Ids, Keys
+from budgetforest.arrays import Counts, Ids, Keys
 from budgetforest.binning import Columns
 from budgetforest.dask.cluster import Cluster
 from budgetforest.draws import draw_own_rows, mix, tree_key
@@ -81,6 +81,17 @@ class Limb:
     """None for a category without rows."""
     below: tuple[str, int] | None = None
     """Of a small node: the task that grows its subtree, and its place there."""
+    number: int = -1
+    """In its level; pure nodes have none."""
+
+
+class Level(NamedTuple):
+    """Nodes to be decided, numbered large ones first."""
+
+    large: list[Limb]
+    """They are split by their counts."""
+    small: list[Limb]
+    """All below them is grown by one task."""
 
 
 def spread_trees(
@@ -101,85 +112,55 @@ def grow_trees(cluster: Cluster, rows: Spread, plan: Future, keys: Sequence[np.u
     small = min(max(LEAST_SMALL, total // (SHARES * cluster.n_threads)), MOST_CELLS // rows.n_features)
     roots = [Limb(key, True, total, empty_tree(1, rows.n_classes)) for key in keys]
     standing = cluster.each(stand, rows.blocks, rows.weight, rows.draws, np.array(keys))
-    level = roots
-    finished: dict[str, Future] = {}
-    while level:
-        finished |= finish_small(cluster, rows, plan, standing, level, small)
+    level = Level(roots, []) if total > small else Level([], roots)
+    grown = finish_small(cluster, rows, plan, standing, level, small)
+    while level.large:
         splits = split_large(cluster, rows, plan, standing, level)
-        level, number = hang_children(level, splits)
-        if level:
-            there = cluster.hold(without_counts(splits))
-            standing = cluster.each(move, rows.blocks, standing, there, number)
-    subtrees = dict(zip(finished, cluster.values(list(finished.values())), strict=True))
+        level, number = hang_children(level.large, splits, small)
+        there = cluster.hold(without_counts(splits))
+        standing = cluster.each(move, rows.blocks, standing, there, number)
+        grown |= finish_small(cluster, rows, plan, standing, level, small)
+    subtrees = dict(zip(grown, cluster.values(list(grown.values())), strict=True))
     for root in roots:
         yield with_all_branches(whole(root, subtrees))
 
 
 def finish_small(
-    cluster: Cluster, rows: Spread, plan: Future, standing: list[Future], level: list[Limb], small: int
+    cluster: Cluster, rows: Spread, plan: Future, standing: list[Future], level: Level, small: int
 ) -> dict[str, Future]:
     """Have the subtrees of small nodes grown, about ``small`` rows by each task; the tasks by name."""
-    group: list[int] = []
     tasks: dict[str, Future] = {}
-    for at, limb in enumerate(level):
-        if limb.weight <= small:
-            group.append(at)
-        full = sum(level[member].weight for member in group) > small // 2
-        if group and (full or at + 1 == len(level)):
-            nodes = np.array(group)
-            picked = cluster.each(pick, rows.blocks, standing, nodes)
-            below = cluster.run(finish, rows.columns, plan, [level[member].key for member in group], picked)
+    group: list[Limb] = []
+    for last, limb in enumerate(level.small, len(level.large) + 1):
+        group.append(limb)
+        if limb is level.small[-1] or sum(member.weight for member in group) > small // 2:
+            picked = cluster.each(pick, rows.blocks, standing, last - len(group), last)
+            task = cluster.run(finish, rows.columns, plan, [member.key for member in group], picked)
+            tasks[task.key] = task
             for place, member in enumerate(group):
-                level[member].below = below.key, place
-            tasks[below.key] = below
+                member.below = task.key, place
             group = []
     return tasks
 
 
-def split_large(
-    cluster: Cluster, rows: Spread, plan: Future, standing: list[Future], level: list[Limb]
-) -> Splits:
-    """The splits of all nodes of a level; small ones do not split here."""
-    large = [at for at, limb in enumerate(level) if limb.below is None]
+def split_large(cluster: Cluster, rows: Spread, plan: Future, standing: list[Future], level: Level) -> Splits:
+    """The splits of the large nodes, some at a time: their counts, summed, tell them."""
     size = max(1, MOST_COUNTS // (rows.n_cells * rows.n_classes))
     chosen = []
-    for first in range(0, len(large), size):
-        nodes = np.array(large[first : first + size])
-        slot = np.full(len(level), -1, np.int32)
-        slot[nodes] = np.arange(len(nodes))
-        counted = cluster.each(count, rows.blocks, standing, slot, len(nodes), rows.n_classes)
-        limbs = [level[at] for at in nodes]
+    for first in range(0, len(level.large), size):
+        limbs = level.large[first : first + size]
+        counted = cluster.each(count, rows.blocks, standing, first, first + len(limbs), rows.n_classes)
         keys, is_root = np.array([limb.key for limb in limbs]), np.array([limb.is_root for limb in limbs])
-        summed = cluster.total(add, counted)
-        chosen.append(cluster.run(choose, summed, rows.columns, plan, keys, is_root))
-    return laid_out(cluster.values(chosen), large, len(level), rows.n_classes)
+        chosen.append(cluster.run(choose, cluster.total(add, counted), rows.columns, plan, keys, is_root))
+    return joined(cluster.values(chosen))
 
 
-def laid_out(chosen: list[Splits], nodes: list[int], size: int, n_classes: int) -> Splits:
-    """The splits of some nodes as those of a level of ``size`` nodes."""
-    nothing = Splits(
-        *(np.full(size, LEAF, np.int32) for _ in range(2)),
-        np.full(size, np.nan),
-        np.zeros(size, np.int32),
-        np.zeros((size, n_classes), np.int64),
-        np.zeros(size),
-        np.full(size, np.inf),
-        np.zeros(size + 1, np.int32),
-        np.zeros((0, n_classes), np.int64),
-        np.zeros(0),
-    )
-    if not chosen:
-        return nothing
-    for parts, place in zip(zip(*chosen, strict=True), nothing, strict=True):
-        if len(place) == size:
-            place[nodes] = np.concatenate(parts)
-    n_children = np.zeros(size, np.int32)
-    n_children[nodes] = np.concatenate([np.diff(splits.first) for splits in chosen])
-    return nothing._replace(
-        first=np.concatenate([[0], np.cumsum(n_children)]).astype(np.int32),
-        counts=np.concatenate([splits.counts for splits in chosen]),
-        below=np.concatenate([splits.below for splits in chosen]),
-    )
+def joined(parts: list[Splits]) -> Splits:
+    """The splits of a level from those of its parts."""
+    before = np.cumsum([0, *(len(part.below) for part in parts)])
+    firsts = [part.first[:-1] + children for part, children in zip(parts, before, strict=False)]
+    splits = Splits._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return splits._replace(first=np.concatenate([*firsts, before[-1:]]).astype(np.int32))
 
 
 def without_counts(splits: Splits) -> Splits:
@@ -187,41 +168,40 @@ def without_counts(splits: Splits) -> Splits:
     return splits._replace(total=splits.total[:0], counts=splits.counts[:0], below=splits.below[:0])
 
 
-def hang_children(level: list[Limb], splits: Splits) -> tuple[list[Limb], Ids]:
+def hang_children(limbs: list[Limb], splits: Splits, small: int) -> tuple[Level, Ids]:
     """The next level, and the number in it of every child; pure ones are leaves and not in it."""
-    below: list[Limb] = []
-    number = np.full(len(splits.below), -1, np.int32)
-    for at, limb in enumerate(level):
-        if limb.below is not None:
-            continue
-        node = limb.node
-        node.counts[0], node.impurity[0] = splits.total[at], splits.impurity[at]
-        node.feature[0], node.threshold[0], node.route[0] = (
-            splits.feature[at],
-            splits.threshold[at],
-            splits.route[at],
-        )
-        if limb.is_root:
-            node.floor[0] = splits.floor[at]
-        first, last = splits.first[at], splits.first[at + 1]
-        for child in range(first, last):
-            weight = int(splits.counts[child].sum())
-            if not weight:
-                limb.children.append(None)
-                continue
-            hung = Limb(
-                np.uint64(mix(limb.key, np.uint64(child - first))),
-                False,
-                weight,
-                empty_tree(1, splits.counts.shape[1]),
-            )
-            hung.node.counts[0] = splits.counts[child]
-            hung.node.impurity[0] = splits.below[child]
-            limb.children.append(hung)
-            if splits.below[child] > 0:
-                number[child] = len(below)
-                below.append(hung)
-    return below, number
+    for at, limb in enumerate(limbs):
+        fill(limb, splits, at)
+    children = [child for limb in limbs for child in limb.children]
+    mixed = [child for child in children if child is not None and child.node.impurity[0] > 0]
+    level = Level(
+        [child for child in mixed if child.weight > small],
+        [child for child in mixed if child.weight <= small],
+    )
+    for number, child in enumerate(level.large + level.small):
+        child.number = number
+    return level, np.array([-1 if child is None else child.number for child in children], np.int32)
+
+
+def fill(limb: Limb, splits: Splits, at: int) -> None:
+    """Write down how a node splits, and hang its children on it."""
+    node = limb.node
+    node.feature[0], node.threshold[0], node.route[0] = (
+        splits.feature[at],
+        splits.threshold[at],
+        splits.route[at],
+    )
+    node.counts[0], node.impurity[0] = splits.total[at], splits.impurity[at]
+    if limb.is_root:
+        node.floor[0] = splits.floor[at]
+    for code, child in enumerate(range(splits.first[at], splits.first[at + 1])):
+        counts = splits.counts[child]
+        hung = None
+        if counts.any():
+            alone = empty_tree(1, len(counts))
+            alone.counts[0], alone.impurity[0] = counts, splits.below[child]
+            hung = Limb(np.uint64(mix(limb.key, np.uint64(code))), False, int(counts.sum()), alone)
+        limb.children.append(hung)
 
 
 def whole(limb: Limb, subtrees: dict[str, list[Tree]]) -> Tree:
@@ -275,9 +255,9 @@ def stand(block: Block, weight: int, draws: int, keys: Keys) -> Standing:
     return Standing(times, np.where(times > 0, np.arange(len(keys))[:, None], -1).astype(np.int32))
 
 
-def count(block: Block, standing: Standing, slot: Ids, n_slots: int, n_classes: int) -> NDArray[np.int32]:
+def count(block: Block, standing: Standing, first: int, last: int, n_classes: int) -> NDArray[np.int32]:
     """Class counts by node, feature and code."""
-    return counts_of_block(block.columns, block.label, standing, slot, n_slots, n_classes)
+    return counts_of_block(block.columns, block.label, standing, first, last, n_classes)
 
 
 def add(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
@@ -306,17 +286,17 @@ class Picked(NamedTuple):
     label: Ids
     times: Ids
     place: Ids
-    """(n) which of the nodes a row is in."""
+    """(n) which of the nodes a row is in, from 0 up."""
 
 
-def pick(block: Block, standing: Standing, nodes: Counts) -> Picked:
-    """The rows of these nodes, which ascend."""
-    tree, row = np.nonzero(np.isin(standing.node, nodes))
+def pick(block: Block, standing: Standing, first: int, last: int) -> Picked:
+    """The rows of the nodes from ``first`` up to ``last``."""
+    tree, row = np.nonzero((standing.node >= first) & (standing.node < last))
     return Picked(
         block.columns.codes[:, row],
         block.label[row],
         standing.times[tree, row],
-        np.searchsorted(nodes, standing.node[tree, row]).astype(np.int32),
+        standing.node[tree, row] - first,
     )
 
 
