@@ -132,7 +132,7 @@ def find_points(column: Matrix, weights: Counts | None, *, ranked: bool, max_bin
 def census_of(column: Matrix, weights: Counts | None) -> Census:
     """The census of a column; without weights every row counts once."""
     order = None if weights is None else np.argsort(column, kind="stable")
-    ascending: Matrix = np.sort(column) if order is None else column[order]
+    ascending: Any = np.sort(column) if order is None else column[order]
     n = int(np.searchsorted(ascending, np.nan))  # missing values come last
     starts = np.flatnonzero(np.append(True, ascending[1:n] != ascending[: n - 1])[:n])
     upto = np.append(starts[1:], n)[: len(starts)]

@@ -67,9 +67,7 @@ def counts_of_block(
     n = len(label)
     begin = cells_of(columns)
     counts = np.zeros((last - first, int(begin[-1]), n_classes), np.int32)
-    count_rows(
-        columns.codes, label, standing, first, begin, counts, np.empty(n, np.int32), np.empty(n, np.int64)
-    )
+    count_rows(columns.codes, label, standing, first, begin, counts, np.empty((3, n), np.int64))
     return counts
 
 
@@ -81,24 +79,30 @@ def count_rows(
     first: int,
     begin: Counts,
     counts: NDArray[np.int32],
-    rows: Ids,
-    place: Counts,
+    room: Counts,
 ) -> None:
-    """Add up ``counts_of_block``, feature by feature; ``rows`` and ``place`` are room for n numbers."""
-    k = counts.shape[2]
+    """Add up ``counts_of_block``, feature by feature; ``room`` (3, n) is for rows that are in the nodes."""
+    k = np.uintp(counts.shape[2])
     flat = counts.reshape(-1)
+    rows = room[0]
+    place = room[1]
+    times = room[2]
     for t in range(standing.node.shape[0]):
         n = 0
         for i in range(len(label)):
             node = np.int64(standing.node[t, i]) - first
             if 0 <= node < len(counts):
                 rows[n] = i
-                place[n] = node * counts.shape[1] * k + label[i]
+                place[n] = node * counts.shape[1] * counts.shape[2] + label[i]
+                times[n] = standing.times[t, i]
                 n += 1
         for j in range(codes.shape[0]):
+            column = codes[j]
+            first_cell = np.uintp(begin[j])
             for r in range(n):
-                i = rows[r]
-                flat[place[r] + (begin[j] + np.int64(codes[j, i])) * k] += standing.times[t, i]
+                # unsigned, so that no index is checked for being negative
+                cell = first_cell + np.uintp(column[np.uintp(rows[r])])
+                flat[np.uintp(place[r]) + cell * k] += np.int32(times[r])
 
 
 def choose_splits(

@@ -86,7 +86,8 @@ def by_rows(cluster: Cluster, blocks: list[Future], spread: str | None, method: 
 def validation_at_hand(cluster: Cluster, validation: Anything) -> Anything:
     """A pair of validation rows, brought here if it is elsewhere."""
     if isinstance(validation, tuple | list) and len(validation) == 2 and is_spread(validation[0]):
-        return at_hand(cluster, blocks_of(cluster, *validation, None))[:2]
+        X, y = validation
+        return at_hand(cluster, blocks_of(cluster, X, y, None))[:2]
     return validation
 
 
@@ -119,4 +120,4 @@ def in_form(part: Any, answer: Any) -> Any:
         return answer
     import pandas as pd
 
-    return pd.Series(answer, index=part.index)
+    return pd.Series(answer, index=part.index, dtype=answer.dtype)

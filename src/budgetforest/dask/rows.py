@@ -83,7 +83,8 @@ def labels_in(cluster: Cluster, blocks: list[Future], estimator: Future) -> tupl
 def class_weights(given: Any, known: Any, counts: Counts) -> Floats:
     """(labels) what a row of each label weighs, as scikit-learn has it."""
     if isinstance(given, str) and given == "balanced":
-        return counts.sum() / (len(counts) * counts.astype(np.float64))
+        balanced: Floats = counts.sum() / (len(counts) * counts.astype(np.float64))
+        return balanced
     return np.asarray(compute_class_weight(given, classes=known, y=known), np.float64)
 
 
