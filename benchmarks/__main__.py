@@ -15,7 +15,7 @@ MEASUREMENTS = {"speed": speed.run, "exit": exit.run, "curve": curve.run}
 @click.group(invoke_without_command=True)
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Run every measurement but the long ones (paper, frontier), or those named; results are written beside this package."""
+    """Run every measurement but the long ones (paper, frontier, cluster), or those named; results are written beside this package."""
     warnings.simplefilter("ignore", BudgetForestWarning)  # a constant column is no news here
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "budgetforest"  # the same picture is the same file
@@ -49,6 +49,14 @@ def paper_(names: tuple[str, ...], quick: bool, out: Path | None) -> None:
 def frontier_(sets: tuple[str, ...], quick: bool, again: bool, out: Path | None) -> None:
     """Compare budgetforest with the best peer at every budget, on all data sets or the SETS."""
     frontier.run(sets, quick=quick, again=again, out=out)
+
+
+@main.command("cluster")
+def cluster_() -> None:
+    """Measure what a training on a cluster sends and computes."""
+    from benchmarks import cluster  # an extra of its own
+
+    cluster.run()
 
 
 main(prog_name="python -m benchmarks")

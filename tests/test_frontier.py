@@ -246,14 +246,14 @@ def test_training_rows_take_their_turn_once_each():
     hashes = rng.permutation(np.repeat(np.arange(70, dtype=np.uint64), 2))
     many = Rows(hashes[:, None].astype(float), (hashes % 3).astype(np.int32), np.ones(140, np.int64), hashes)
     few = many.take(np.arange(50, dtype=np.int32))
-    parts = list(turns(many, few, SimpleNamespace(unit=1.0)))
+    parts = list(turns(many, few, SimpleNamespace(unit=1.0, n_classes=3)))
     assert len(parts) == 3
     assert sorted(np.concatenate([judged.hashes for _, judged in parts])) == sorted(hashes)
     for rest, judged in parts:
         assert len(rest.label) + len(judged.label) == 190
         assert not set(judged.hashes) & set(rest.hashes[: 140 - len(judged.label)])
         assert np.ptp(np.bincount(judged.label)) <= 2
-    assert not list(turns(many, many, SimpleNamespace(unit=ENOUGH / 140)))
+    assert not list(turns(many, many, SimpleNamespace(unit=ENOUGH / 140, n_classes=3)))
 
 
 def test_errors_of_forests_grown_alike_are_added():

@@ -42,6 +42,7 @@ _HOME = {
     "NotAModelFile": "errors",
     "NewerModelFile": "errors",
     "FeatureUnavailable": "errors",
+    "ClusterFailed": "errors",
     "MissingExtra": "errors",
     "BudgetForestWarning": "errors",
     "BudgetTooSmall": "errors",

@@ -7,6 +7,7 @@ numbers, so that a grown tree holds thresholds on raw values. A missing value ha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
@@ -51,7 +52,7 @@ def hash_rows(X: Matrix, y: Ids, schema: Schema) -> Keys:
     """(n) a hash of each row's contents and label, whatever the order of rows and named columns."""
     hashes = np.zeros(len(y), np.uint64)
     add_cells(hashes, y.astype(np.uint64)[:, None], np.array([name_key("")], np.uint64))
-    keys = _keys(schema)
+    keys = keys_of(schema)
     for start in range(0, len(y), ROW_BLOCK):
         part = slice(start, start + ROW_BLOCK)
         add_cells(hashes[part], _plain(X[part].astype(np.float64, order="C")).view(np.uint64), keys)
@@ -79,58 +80,96 @@ def to_columns(
     unweighted = bool((weights == 1).all())
     kinds = np.array([len(categories or ()) for categories in schema.categories])
     # bins leave room for missing values where there are any
-    codes: Codes = np.empty((m, len(weights)), _code_type(max(kinds.max(), len(weights) if ranked else 0)))
+    codes: Codes = np.empty((m, len(weights)), code_type(max(kinds.max(), len(weights) if ranked else 0)))
     n_codes = np.empty(m, np.int32)
     gaps = np.empty(m, bool)
 
     def encode_block(start: int) -> list[Floats]:
-        block = np.ascontiguousarray(X[:, start : start + COLUMN_BLOCK])
         found = []
-        for j, column in enumerate(_plain(np.array(block.T, order="C")), start):
+        for j, column in enumerate(columns_of(X, start), start):
             points = np.arange(kinds[j], dtype=np.float64)
             if not nominal[j]:
                 points = find_points(
                     column, None if unweighted else weights, ranked=ranked, max_bins=max_bins
                 )
-            steps = points[:-1] if nominal[j] or ranked else points
-            n_codes[j] = len(points) if nominal[j] or ranked else len(points) + 1
-            gaps[j] = encode(column, steps, n_codes[j], codes[j])
+            every = bool(nominal[j]) or ranked
+            n_codes[j] = n_codes_of(points, every)
+            gaps[j] = encode(column, points[:-1] if every else points, n_codes[j], codes[j])
             found.append(points)
         return found
 
     points = [found for block in pool.map(encode_block, range(0, m, COLUMN_BLOCK)) for found in block]
     offset = np.concatenate([[0], np.cumsum([len(p) for p in points])]).astype(np.int64)
-    return Columns(codes, n_codes, np.concatenate(points), offset, nominal, gaps, _keys(schema), ranked)
+    return Columns(codes, n_codes, np.concatenate(points), offset, nominal, gaps, keys_of(schema), ranked)
+
+
+def columns_of(X: Matrix, start: int) -> Matrix:
+    """Some columns as rows, from ``start`` on; equal values have equal bits."""
+    return _plain(np.array(np.ascontiguousarray(X[:, start : start + COLUMN_BLOCK]).T, order="C"))
+
+
+def n_codes_of(points: Floats, every: bool) -> int:
+    """How many codes a column has: one for every point, or one more than edges."""
+    return len(points) if every else len(points) + 1
+
+
+class Census(NamedTuple):
+    """The distinct values of a column; those of blocks of rows can be merged."""
+
+    values: Matrix
+    """Ascending, missing ones left out."""
+    upto: Counts
+    """The weight of all rows up to each value."""
+    gaps: bool
+    """Whether some row has no value."""
 
 
 def find_points(column: Matrix, weights: Counts | None, *, ranked: bool, max_bins: int) -> Floats:
-    """Distinct values (ranked), or edges between at most ``max_bins`` quantile bins.
+    """Distinct values (ranked), or edges between at most ``max_bins`` quantile bins."""
+    return points_of(census_of(column, None if ranked else weights), ranked=ranked, max_bins=max_bins)
+
+
+def census_of(column: Matrix, weights: Counts | None) -> Census:
+    """The census of a column; without weights every row counts once."""
+    order = None if weights is None else np.argsort(column, kind="stable")
+    ascending: Any = np.sort(column) if order is None else column[order]
+    n = int(np.searchsorted(ascending, np.nan))  # missing values come last
+    starts = np.flatnonzero(np.append(True, ascending[1:n] != ascending[:n][:-1])[:n])
+    upto = np.append(starts[1:], n)[: len(starts)]
+    if order is not None and weights is not None:
+        upto = np.cumsum(weights[order[:n]])[upto - 1]
+    return Census(ascending[starts], upto, n < len(column))
+
+
+def merged(blocks: Sequence[Census]) -> Census:
+    """The census of all rows."""
+    weights = np.concatenate([np.diff(block.upto, prepend=0) for block in blocks])
+    values, place = np.unique(np.concatenate([block.values for block in blocks]), return_inverse=True)
+    total = np.zeros(len(values), np.int64)
+    np.add.at(total, place, weights)
+    return Census(values, np.cumsum(total), any(block.gaps for block in blocks))
+
+
+def points_of(census: Census, *, ranked: bool, max_bins: int) -> Floats:
+    """The points of a column, from its census alone.
 
     With few distinct values every midpoint is an edge. Otherwise edge number k follows the first value
     at or above the quantile k / max_bins: a count of rows, the same in any order and any blocks.
     """
-    order = None if ranked or weights is None else np.argsort(column, kind="stable")
-    ascending = np.sort(column) if order is None else column[order]
-    bins = max_bins
-    if len(ascending) and np.isnan(ascending[-1]):
-        ascending = ascending[: -int(np.isnan(ascending).sum())]
-        bins -= 1
-    n = len(ascending)
-    starts = np.append(True, ascending[1:] != ascending[:-1])[:n]
-    distinct = int(np.count_nonzero(starts))
-    if ranked or distinct <= bins:
-        values = ascending[starts].astype(np.float64)
+    bins = max_bins - int(census.gaps)
+    if ranked or len(census.values) <= bins:
+        values = census.values.astype(np.float64)
         return values if ranked else midpoints(values[:-1], values[1:])
-    wanted = np.arange(1, bins)
-    if order is None or weights is None:
-        at = -(-wanted * n // bins) - 1
-    else:
-        upto = np.cumsum(weights[order[:n]])
-        at = np.searchsorted(upto, -(-wanted * int(upto[-1]) // bins))
-    low = np.unique(ascending[at])
-    after = np.searchsorted(ascending, low, "right")
-    low, after = low[after < n], after[after < n]
-    return midpoints(low.astype(np.float64), ascending[after].astype(np.float64))
+    return quantile_edges(census, bins)
+
+
+def quantile_edges(census: Census, bins: int) -> Floats:
+    """The edges of so many bins; of the census only the values next to them are needed."""
+    values, upto, _ = census
+    wanted = -(-np.arange(1, bins) * int(upto[-1]) // bins)
+    last = np.unique(np.searchsorted(upto, wanted))
+    last = last[last < len(values) - 1]
+    return midpoints(values[last].astype(np.float64), values[last + 1].astype(np.float64))
 
 
 def midpoints(low: Floats, high: Floats) -> Floats:
@@ -185,11 +224,12 @@ def _plain(cells: Matrix) -> Matrix:
     return cells
 
 
-def _keys(schema: Schema) -> Keys:
+def keys_of(schema: Schema) -> Keys:
+    """(m) the key of each feature."""
     return np.array([name_key(name) for name in schema.names], np.uint64)
 
 
-def _code_type(n_codes: int) -> Any:
+def code_type(n_codes: int) -> Any:
     """The narrowest code that leaves room for 'missing'."""
     if n_codes < 256:
         return np.uint8

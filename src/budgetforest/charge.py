@@ -163,15 +163,15 @@ class Meter:
         self,
         X: Matrix,
         label: Ids,
-        weight: Floats,
+        share: Floats,
         context: Context,
         answer: Answer,
         most: int,
-        pool: Executor,
+        pool: Executor | None,
     ) -> None:
         self.X = np.require(X, requirements=["C", "W"])
         self.label, self.context, self.answer, self.most, self.pool = label, context, answer, most, pool
-        self.share = weight / math.fsum(weight)
+        self.share = share
         self.ledger = open_ledger(len(X), context.costs)
         self.scores = np.zeros((len(X), len(context.prior)))
         self.met = np.zeros((len(X), -(-X.shape[1] // 64)), np.uint64)
@@ -179,6 +179,12 @@ class Meter:
 
     def add(self, tree: Tree) -> tuple[float, float] | None:
         """Mean cost and error of the forest with one more tree; None where it is not measured."""
+        parts = self.shares_with(tree)
+        # fsum: the same mean whatever the order of the rows
+        return (math.fsum(parts[0]), math.fsum(parts[1])) if parts else None
+
+    def shares_with(self, tree: Tree) -> tuple[Floats, Floats] | None:
+        """The same before it is summed: what each row adds to the cost, and each wrong one to the error."""
         self.trees.append(tree)
         one = join([tree], self.context)
         self.scores += scores(one, self.X, self.pool)
@@ -190,8 +196,7 @@ class Meter:
             self._charge_scores(one)
             spent = self.ledger.spent
         wrong = self.scores.argmax(axis=1) != self.label
-        # fsum: the same mean whatever the order of the rows
-        return math.fsum(self.share * spent), math.fsum(self.share[wrong])
+        return self.share * spent, self.share[wrong]
 
     def _charge_scores(self, one: Forest) -> None:
         """Add what one more tree costs to what was paid before."""

@@ -19,7 +19,7 @@ from budgetforest import __version__
 from budgetforest.budget import Offer
 from budgetforest.errors import InvalidParameter
 from budgetforest.modelfile import read_trained, write_trained
-from budgetforest.train import Keep, Rows, Settings, Step, context_of
+from budgetforest.train import Keep, Settings, Step, Totals, context_of
 from budgetforest.trained import Trained, plain
 
 IDLE = ("n_jobs", "verbose", "costs", "groups")
@@ -28,8 +28,8 @@ IDLE = ("n_jobs", "verbose", "costs", "groups")
 
 def checkpoint(
     folder: str | os.PathLike[str],
-    rows: Rows,
-    validation: Rows | None,
+    rows: Totals,
+    validation: Totals | None,
     settings: Settings,
     parameters: dict[str, Any],
 ) -> Keep:
@@ -38,8 +38,8 @@ def checkpoint(
     place.mkdir(parents=True, exist_ok=True)
     summary = {
         "version": __version__,
-        "rows": len(rows.label),
-        "validation_rows": 0 if validation is None else len(validation.label),
+        "rows": rows.rows,
+        "validation_rows": 0 if validation is None else validation.rows,
         "seed": settings.seed,
         "parameters": {"fingerprint": fingerprint(rows, validation, settings, parameters)},
     }
@@ -65,11 +65,14 @@ def checkpoint(
     return keep
 
 
-def fingerprint(rows: Rows, validation: Rows | None, settings: Settings, parameters: dict[str, Any]) -> str:
-    """A hash of all that decides the forest."""
+def fingerprint(
+    rows: Totals, validation: Totals | None, settings: Settings, parameters: dict[str, Any]
+) -> str:
+    """A hash of all that decides the forest, the order of the rows not among it."""
     told = {name: plain(value) for name, value in sorted(parameters.items()) if name not in IDLE}
     found = hashlib.sha256(json.dumps(told, sort_keys=True, default=repr).encode())
-    parts = [*rows[1:], *settings.costs[:3], *(validation[1:] if validation else ())]
-    for part in parts:
+    for totals in (rows, validation):
+        found.update(f"{totals.rows} {totals.mark} ".encode() if totals else b"none")
+    for part in settings.costs[:3]:
         found.update(np.ascontiguousarray(part).tobytes())
     return found.hexdigest()

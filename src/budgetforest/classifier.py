@@ -9,6 +9,8 @@ import inspect
 import math
 import os
 import warnings
+from concurrent.futures import Executor
+from functools import partial
 from typing import Self
 
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -22,12 +24,13 @@ from budgetforest.arrays import Anything, Matrix
 from budgetforest.budget import Offer, careful_path, only_used, path_of, surest, without_idle_trees
 from budgetforest.checkpoint import checkpoint as checkpoint_in
 from budgetforest.costs import read_costs
-from budgetforest.crossfit import judged_rows
+from budgetforest.crossfit import judged_by
 from budgetforest.errors import UnusualData
 from budgetforest.forest import CHOICES, Answer
 from budgetforest.frontier import grow_frontier
+from budgetforest.grow import stream_of_trees
 from budgetforest.intake import (
-    Intake,
+    constants,
     held_out,
     later_rows,
     training_rows,
@@ -37,7 +40,19 @@ from budgetforest.intake import (
 from budgetforest.prediction import Prediction
 from budgetforest.progress import progress
 from budgetforest.split import Splitter
-from budgetforest.train import Keep, Rows, Settings, context_of, grow_offers, make, n_rows
+from budgetforest.table import Schema
+from budgetforest.train import (
+    Keep,
+    Settings,
+    Totals,
+    context_of,
+    grow_offers,
+    make,
+    meter_of,
+    n_rows,
+    sample_of,
+    totals_of,
+)
 from budgetforest.trained import Trained, plain, warn_of_idle
 
 PAPER_ONLY = ("alpha", "impurity", "splitter", "criterion", "bootstrap", "voting")
@@ -180,30 +195,66 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         scaled to a mean of 1. In the folder ``checkpoint`` a long training keeps what it has done; the same
         call resumes it there, to the same forest.
         """
+        with self._threads() as (pool, n_jobs):
+            return self._fit(X, y, validation, sample_weight, checkpoint, pool, n_jobs, pool)
+
+    def _fit(
+        self,
+        X: Anything,
+        y: Anything,
+        validation: Anything,
+        sample_weight: Anything,
+        checkpoint: str | os.PathLike[str] | None,
+        pool: Executor,
+        ahead: int,
+        growers: Executor,
+    ) -> Self:
+        """The same, ``ahead`` trees at a time grown by others than our threads, perhaps a cluster."""
         intake = training_rows(self, X, y, sample_weight)
         self.classes_ = intake.classes
-        settings = self._settings(intake)
+        settings = self._settings(intake.schema, intake.unit)
         rows = intake.rows
         if validation is not None:
             validation = validation_rows(self, validation, intake)
-        elif settings.auto or settings.chooses or settings.budget < math.inf:
+        elif settings.measures:
             fraction = check.share("validation_fraction", self.validation_fraction)
             rows, validation = held_out(intake, fraction, settings.seed)
-        warn_of_constants(rows, intake.schema)
-        keep: Keep = make
-        if checkpoint is not None:
-            keep = checkpoint_in(checkpoint, rows, validation, settings, self.get_params())
-        with self._threads() as (pool, n_jobs), progress(self.verbose, settings.max_trees) as tell:
+        warn_of_constants(constants(rows), intake.schema)
+        train = totals_of(rows, settings.n_classes)
+        measured = None if validation is None else totals_of(validation, settings.n_classes)
+        keep = self._keep(checkpoint, train, measured, settings)
+        with progress(self.verbose, settings.max_trees) as tell:
             if settings.auto:
-                offers = grow_frontier(rows, validation, settings, pool, tell, keep)
+                offers = grow_frontier(rows, validation, settings, pool, growers, tell, keep)
             else:
-                offers = list(grow_offers(rows, validation, settings, pool, n_jobs, tell, keep))
-        trained = self._trained_from(offers, rows, validation, settings)
+                sample = sample_of(rows, settings, pool)
+                trees = partial(stream_of_trees, sample, seed=settings.seed, pool=growers, ahead=ahead)
+                meter = partial(meter_of, validation, context_of(train, settings), settings, pool)
+                offers = list(grow_offers(trees, meter, settings, tell, keep))
+        return self._conclude(offers, train, measured, settings)
+
+    def _keep(
+        self,
+        folder: str | os.PathLike[str] | None,
+        train: Totals,
+        validation: Totals | None,
+        settings: Settings,
+    ) -> Keep:
+        """What keeps the steps of a training, if there is a folder for them."""
+        if folder is None:
+            return make
+        return checkpoint_in(folder, train, validation, settings, self.get_params())
+
+    def _conclude(
+        self, offers: list[Offer], train: Totals, validation: Totals | None, settings: Settings
+    ) -> Self:
+        """Put the best of the offers to use."""
+        trained = self._trained_from(offers, train, validation, settings)
         best = self._use(trained, settings.budget)
         warn_of_idle(trained, settings.budget, best)
         return self
 
-    def _settings(self, intake: Intake) -> Settings:
+    def _settings(self, schema: Schema, unit: float) -> Settings:
         chosen = impurities.choose(self.impurity)
         return Settings(
             budget=check.positive_budget(self.budget),
@@ -216,10 +267,10 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
             bootstrap=bool(self.bootstrap),
             voting=check.one_of("voting", self.voting, CHOICES),
             answer=check.one_of("answer", self.answer, Answer),
-            costs=read_costs(self.costs, self.groups, intake.schema.names),
-            schema=intake.schema,
-            classes=tuple(intake.classes.tolist()),
-            unit=intake.unit,
+            costs=read_costs(self.costs, self.groups, schema.names),
+            schema=schema,
+            classes=tuple(self.classes_.tolist()),
+            unit=unit,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             auto=self._is_auto(),
             disagreement=check.disagreement(self.max_disagreement),
@@ -241,14 +292,14 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         return auto
 
     def _trained_from(
-        self, offers: list[Offer], rows: Rows, validation: Rows | None, settings: Settings
+        self, offers: list[Offer], train: Totals, validation: Totals | None, settings: Settings
     ) -> Trained:
         """What is kept of a training: the path and the trees that it needs."""
-        context = context_of(rows, settings)
+        context = context_of(train, settings)
         best, judged = None, validation
         if settings.auto:
             assert validation is not None
-            judged = judged_rows(rows, validation, settings)
+            judged = judged_by(train, validation, settings)
             path = careful_path(offers, n_rows(judged, settings))
             path = [point for point in path if point.cost <= settings.budget]
             best = surest(offers)
@@ -259,8 +310,8 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         chosen = impurities.compiled(settings.impurity, settings.n_classes)
         prior_error = math.nan
         if judged is not None:
-            missed = judged.label != context.prior.argmax()
-            prior_error = math.fsum(judged.weight[missed]) / math.fsum(judged.weight)
+            right, total = judged.counts[context.prior.argmax()], judged.counts.sum()
+            prior_error = int(total - right) / int(total)
         return Trained(
             context=context,
             offers=kept,
@@ -273,8 +324,8 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
             prior_error=prior_error,
             summary={
                 "version": __version__,
-                "rows": len(rows.label),
-                "validation_rows": 0 if validation is None else len(validation.label),
+                "rows": train.rows,
+                "validation_rows": 0 if validation is None else validation.rows,
                 "seed": settings.seed,
                 "parameters": {
                     name: plain(value)

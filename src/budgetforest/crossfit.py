@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from budgetforest.budget import Offer, Point, Recipe
-from budgetforest.train import Rows, Settings, n_rows
+from budgetforest.train import Rows, Settings, Totals, n_rows, totals_of
 
 ENOUGH = 300
 """Validation rows that need no help."""
@@ -47,7 +47,7 @@ def turns(train: Rows, validation: Rows, settings: Settings) -> Iterator[tuple[R
 
     Classes are spread evenly, and equal rows stay together, so that a weight of 2 is the row twice.
     """
-    if n_rows(validation, settings) >= ENOUGH:
+    if n_rows(totals_of(validation, settings.n_classes), settings) >= ENOUGH:
         return
     ratio = float(train.weight.sum()) / float(validation.weight.sum())
     parts = min(MOST_TURNS, max(2, round(ratio)))
@@ -61,9 +61,13 @@ def turns(train: Rows, validation: Rows, settings: Settings) -> Iterator[tuple[R
             yield together(train.take(rest), validation), train.take(taken)
 
 
-def judged_rows(train: Rows, validation: Rows, settings: Settings) -> Rows:
-    """The rows that errors come from."""
-    return validation if n_rows(validation, settings) >= ENOUGH else together(train, validation)
+def judged_by(train: Totals, validation: Totals, settings: Settings) -> Totals:
+    """The totals of the rows that errors come from."""
+    if n_rows(validation, settings) >= ENOUGH:
+        return validation
+    return Totals(
+        train.rows + validation.rows, train.counts + validation.counts, train.mark + validation.mark
+    )
 
 
 def together(*some: Rows) -> Rows:

@@ -63,6 +63,24 @@ def draw_rows(key: np.uint64, total: int, cumulative: Counts, order: Ids, times:
 
 
 @kernel
+def draw_own_rows(
+    key: np.uint64, total: int, span: int, start: Counts, weight: Counts, near: Ids, shift: int, times: Ids
+) -> None:
+    """The same draws for a block of rows, which are in order; ``times`` (n) counts those that fall on them.
+
+    Row i has the ``weight[i]`` positions from ``start[i]`` on, of ``span`` in all. ``near[p >> shift]`` is
+    the last row that starts at or before the first position of that stretch, -1 if none does.
+    """
+    for draw in range(total):
+        at = int(uniform(mix(key, np.uint64(draw))) * float(span))
+        row = near[at >> shift]
+        while row + 1 < len(start) and start[row + 1] <= at:
+            row += 1
+        if row >= 0 and at < start[row] + weight[row]:
+            times[row] += 1
+
+
+@kernel
 def add_cells(hashes: Keys, cells: NDArray[np.uint64], keys: Keys) -> None:
     """Add cells (n, m), doubles seen as integers, to the hash of each row; a key for each column."""
     for i in range(len(hashes)):
@@ -82,9 +100,13 @@ def tree_key(seed: int, number: int) -> np.uint64:
     return np.uint64(mix(np.uint64(mix(np.uint64(seed), ONE)), np.uint64(number)))
 
 
-def in_order(hashes: Keys, seed: int) -> Ids:
-    """Rows in an order that depends on their contents and the seed, not on where they stand."""
+def places(hashes: Keys, seed: int) -> Keys:
+    """(n) where rows stand in an order that depends on their contents and the seed alone."""
     with np.errstate(over="ignore"):
         keyed = (hashes ^ np.uint64(seed)) * MIX_1
-        keyed = (keyed ^ (keyed >> S32)) * MIX_2
-    return np.argsort(keyed, kind="stable").astype(np.int32)
+        return (keyed ^ (keyed >> S32)) * MIX_2
+
+
+def in_order(hashes: Keys, seed: int) -> Ids:
+    """Rows in that order."""
+    return np.argsort(places(hashes, seed), kind="stable").astype(np.int32)

@@ -9,6 +9,7 @@ BudgetForestError
 │   └── NotAModelFile       a file that is damaged, or is no model
 │       └── NewerModelFile  a model file of a later version
 ├── FeatureUnavailable      a source could not deliver a feature, and the policy is to raise
+├── ClusterFailed           workers that cannot be used, or a scheduler that is lost
 └── MissingExtra            (also an ImportError) an optional package is absent
 
 BudgetForestWarning         (a UserWarning)
@@ -63,6 +64,10 @@ class FeatureUnavailable(BudgetForestError):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.known = {}
+
+
+class ClusterFailed(BudgetForestError):
+    """The workers of a cluster cannot be used, or its scheduler is lost."""
 
 
 class MissingExtra(BudgetForestError, ImportError):

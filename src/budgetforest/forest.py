@@ -123,15 +123,15 @@ def join(trees: Sequence[Tree], context: Context) -> Forest:
     sizes = [len(tree.feature) for tree in trees]
     roots = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     starts = np.cumsum([0] + [len(tree.branches) for tree in trees]).astype(np.int32)
-    moved = [
-        _moved(tree, int(root), int(start))
+    shifted = [
+        moved(tree, int(root), int(start))
         for tree, root, start in zip(trees, roots[:-1], starts[:-1], strict=True)
     ]
     nodes = empty_tree(0, len(context.prior))
-    if moved:
+    if shifted:
         # counts from a file are narrower
         nodes = Tree._make(
-            np.concatenate(parts, dtype=room.dtype) for room, *parts in zip(nodes, *moved, strict=True)
+            np.concatenate(parts, dtype=room.dtype) for room, *parts in zip(nodes, *shifted, strict=True)
         )
     least, most = outlook(nodes, roots[:-1], context.voting)
     still_open = np.einsum("dk->d", (least != most).view(np.int8)) > 0  # any(axis=1), three times as fast
@@ -151,7 +151,7 @@ def beliefs(counts: Counts, voting: Voting) -> Ids:
     return found
 
 
-def _moved(tree: Tree, root: int, start: int) -> Tree:
+def moved(tree: Tree, root: int, start: int) -> Tree:
     """A tree whose numbers refer to the nodes and branches of the whole forest."""
     inner = tree.feature != LEAF
     nominal = tree.route == BY_CATEGORY

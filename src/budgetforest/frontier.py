@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import betaincinv
@@ -23,13 +23,13 @@ from budgetforest.arrays import LEAF, Flags, Floats, Ids
 from budgetforest.boost import Boost, boosted_trees
 from budgetforest.budget import Offer, Point, Recipe, without_hopeless
 from budgetforest.charge import charge, ladder, scores
-from budgetforest.crossfit import Record, judged_rows, turns
+from budgetforest.crossfit import Record, judged_by, turns
 from budgetforest.forest import Answer, Context, Voting, first_trees, join
 from budgetforest.grow import Sample
 from budgetforest.prune import best_part, closure_of, pruned
 from budgetforest.saving import Growth, Owned, grow_one, grow_saving
 from budgetforest.split import Splitter
-from budgetforest.train import Keep, Rows, Settings, context_of, make, n_rows, sample_of
+from budgetforest.train import Keep, Rows, Settings, context_of, make, n_rows, sample_of, totals_of
 from budgetforest.trained import context_for
 from budgetforest.tree import Tree, family
 
@@ -64,21 +64,27 @@ def grow_frontier(
     validation: Rows,
     settings: Settings,
     pool: Executor,
+    growers: Executor,
     tell: Callable[[str, int], None] = lambda what, trees: None,
     keep: Keep = make,
 ) -> list[Offer]:
-    """Every forest on offer, with all its exits measured; trees that cannot be needed are let go."""
+    """Every forest on offer, with all its exits measured; trees that cannot be needed are let go.
+
+    Trees are grown by ``growers``, all else is done by the threads of ``pool``.
+    """
     record = Record()
     for turn, (rest, judged) in enumerate(turns(train, validation, settings), 1):
-        for found in grow_pools(rest, judged, None, settings, pool, *named(f"turn {turn}", tell, keep)):
+        names = named(f"turn {turn}", tell, keep)
+        for found in grow_pools(rest, judged, None, settings, pool, growers, *names):
             record.add(found, judged)
     allowed = None
     if settings.disagreement is not None:
         forests = FORESTS * n_pools(len(settings.costs.cost))
         allowed = Allowed(settings.disagreement, settings.confidence, forests)
-    n_judged = n_rows(judged_rows(train, validation, settings), settings)
+    totals, others = (totals_of(rows, settings.n_classes) for rows in (train, validation))
+    n_judged = n_rows(judged_by(totals, others, settings), settings)
     offers: list[Offer] = []
-    for found in grow_pools(train, validation, allowed, settings, pool, tell, keep):
+    for found in grow_pools(train, validation, allowed, settings, pool, growers, tell, keep):
         offers += record.corrected(found, validation)
         offers = without_hopeless(offers, n_judged)
     return offers
@@ -90,15 +96,18 @@ def grow_pools(
     allowed: Allowed | None,
     settings: Settings,
     pool: Executor,
+    growers: Executor,
     tell: Callable[[str, int], None],
     keep: Keep,
 ) -> Iterator[list[Offer]]:
     """The forests of every pool, all features first."""
     sample = sample_of(train, settings._replace(bootstrap=True, splitter=Splitter.BINNED), pool)
-    context = context_of(train, settings)._replace(voting=Voting.SOFT)
+    context = context_of(totals_of(train, settings.n_classes), settings)._replace(voting=Voting.SOFT)
     features = np.ones(len(settings.costs.cost), bool)
     while features.any():
-        step = partial(offers_of, features, sample, context, allowed, train, validation, settings, pool, tell)
+        step = partial(
+            offers_of, features, sample, context, allowed, train, validation, settings, pool, growers, tell
+        )
         found = keep(f"pool-{features.sum()}", step)
         yield found
         features = smaller_pool(features, savings(found[0].trees, len(features)), settings.costs.cost)
@@ -121,10 +130,11 @@ def offers_of(
     validation: Rows,
     settings: Settings,
     pool: Executor,
+    growers: Executor,
     tell: Callable[[str, int], None],
 ) -> list[Offer]:
     """The forests of one pool, that of best cuts first, with all their exits measured."""
-    found = dict(grow_pool(sample, features, context, validation, settings, pool, tell))
+    found = dict(grow_pool(sample, features, context, validation, settings, growers, tell))
     found |= prune_forest(next(iter(found.values())), features, context, train, settings)
     return [
         Offer(recipe, forest, measure(forest, recipe, context, validation, settings.answer, allowed, pool), 1)
@@ -149,11 +159,12 @@ def grow_pool(
     plain = Growth(features, 0.0, min(1.0, 2 / math.sqrt(size)), False, 1, settings.n_classes)
     steps = Boost(features, rate, settings.n_classes, tries=min(1.0, 4 / math.sqrt(size)))
 
-    # trees that depend on those before are grown by one thread
+    # trees that depend on those before are the work of one thread
     boosted = pool.submit(boost_pool, sample, steps, context, n_rounds, validation, settings)
-    payers = quarter(n_trees) if settings.free_riders else math.inf
-    reusing = grow_saving(sample, plain._replace(rate=rate), costs, seed, True, payers)
-    careful = pool.submit(list, islice(reusing, n_trees if rate else 0))
+    careful, payers = plain._replace(rate=rate), quarter(n_trees) if settings.free_riders else math.inf
+    reusing = pool.submit(
+        in_succession, n_trees if rate else 0, grow_saving, sample, careful, costs, seed, True, payers
+    )
     nothing = Owned(np.zeros((0, 0), np.uint8), np.zeros((0, 0), np.uint8))
     kinds = (("best", plain, True), ("random", plain._replace(random_cuts=True), False))
     for cuts, growth, bootstrap in kinds:
@@ -167,7 +178,7 @@ def grow_pool(
             grown.append(future.result())
             tell(str(recipe), len(grown))
         yield recipe, grown
-    for recipe, grown in (boosted.result(), (Recipe(features=size, rate=rate), careful.result())):
+    for recipe, grown in (boosted.result(), (Recipe(features=size, rate=rate), reusing.result())):
         if grown:
             yield recipe, grown
             tell(str(recipe), len(grown))
@@ -199,6 +210,11 @@ def while_better(trees: Iterator[Tree], rounds: int, context: Context, validatio
             break
         kept, least = grown, wrong
     return kept
+
+
+def in_succession(number: int, grow: Callable[..., Iterator[Tree]], *arguments: Any) -> list[Tree]:
+    """So many trees, each of which depends on those before."""
+    return list(islice(grow(*arguments), number))
 
 
 def prune_forest(

@@ -74,14 +74,22 @@ def grow_tree(sample: Sample, plan: Plan, seed: int, number: int) -> Tree:
     key = tree_key(seed, number)
     times = bootstrapped(sample, key) if sample.draws else sample.weight
     rows = sample.by_class[times[sample.by_class] > 0]
+    return with_all_branches(grow_below(sample.columns, sample.label, times, rows, plan, key))
+
+
+def grow_below(columns: Columns, label: Ids, times: Counts, rows: Ids, plan: Plan, key: np.uint64) -> Tree:
+    """The part of a tree below the node of this key, on its rows, which are sorted by class."""
     tree = empty_tree(2 * len(rows) + 1, plan.n_classes)
-    room = room_for_growth(sample.columns, plan, len(rows))
-    size, branches = greedy_tree(
-        sample.columns, sample.label, times.astype(np.int32), rows, plan, key, tree, room
-    )
-    if len(branches):
-        fill_empty_branches(tree.counts[:size].sum(axis=1), tree, branches)
+    room = room_for_growth(columns, plan, len(rows))
+    size, branches = greedy_tree(columns, label, times.astype(np.int32), rows, plan, key, tree, room)
     return Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
+
+
+def with_all_branches(tree: Tree) -> Tree:
+    """Say where categories go that training did not see at a node."""
+    if len(tree.branches):
+        fill_empty_branches(tree.counts.sum(axis=1), tree, tree.branches)
+    return tree
 
 
 def bootstrapped(sample: Sample, key: np.uint64) -> Counts:

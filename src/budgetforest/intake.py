@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any, NamedTuple
 
@@ -11,11 +12,11 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, validate_data
 
-from budgetforest.arrays import Anything, Ids, Matrix
+from budgetforest.arrays import Anything, Counts, Flags, Ids, Matrix
 from budgetforest.binning import hash_rows, single_valued
 from budgetforest.errors import InvalidData, UnusualData
 from budgetforest.table import Schema, Table, as_frame, learn_schema, to_matrix
-from budgetforest.train import MOST_WEIGHT, Rows, hold_out, in_units
+from budgetforest.train import MOST_WEIGHT, Rows, hold_out, in_units, scale_for
 
 
 class Intake(NamedTuple):
@@ -33,8 +34,8 @@ def training_rows(estimator: Any, X: Anything, y: Anything, weight: Anything) ->
     """Rows to learn from; those without weight are left out."""
     if y is None:
         raise InvalidData("fit requires y to be passed, but the target y is None; give a label for each row")
-    X = _accepted(estimator, X, learn=True)
-    schema = _learnt(estimator, X)
+    X = accepted(estimator, X, learn=True)
+    schema = learn_schema(X, names_of(estimator, X.shape[1]), estimator.categorical_features)
     X = _numbers(estimator, X, schema)
     y = _check_y(y, estimator=estimator)
     check_classification_targets(y)
@@ -43,26 +44,34 @@ def training_rows(estimator: Any, X: Anything, y: Anything, weight: Anything) ->
     weight = weight * compute_sample_weight(estimator.class_weight, y)
     used = np.flatnonzero(weight)
     classes, label = np.unique(y[used], return_inverse=True)
+    weight = weight[used]
+    whole, total = bool((weight == np.round(weight)).all()), math.fsum(weight)
+    check_totals(classes, len(used), total)
+    scale = scale_for(whole, len(used), total)
+    if len(used) < len(y):
+        X = X[used]
+    codes: Ids = label.astype(np.int32)
+    rows = Rows(X, codes, in_units(weight, scale), hash_rows(X, codes, schema))
+    return Intake(rows, schema, classes, scale.unit)
+
+
+def check_totals(classes: Any, n: int, weight: float) -> None:
+    """Refuse a single class, and more weight than can be counted."""
     if len(classes) < 2:
         raise InvalidData(
             f"y has one class ({classes.tolist()}) among the rows of positive weight; "
             "a classifier needs at least two classes"
         )
-    if weight.sum() > MOST_WEIGHT:
+    if weight > MOST_WEIGHT:
         raise InvalidData(
-            f"sample_weight sums to {weight.sum():g}, more than {MOST_WEIGHT:g} rows; a weight of 2 "
-            f"counts as the row twice: divide the weights by {weight.sum() / len(used):g}"
+            f"sample_weight sums to {weight:g}, more than {MOST_WEIGHT:g} rows; a weight of 2 "
+            f"counts as the row twice: divide the weights by {weight / n:g}"
         )
-    units, unit = in_units(weight[used])
-    if len(used) < len(y):
-        X = X[used]
-    codes: Ids = label.astype(np.int32)
-    return Intake(Rows(X, codes, np.maximum(units, 1), hash_rows(X, codes, schema)), schema, classes, unit)
 
 
 def later_rows(estimator: Any, X: Anything, schema: Schema) -> Matrix:
     """Rows as numbers, by the names and categories of the training rows."""
-    return _numbers(estimator, _accepted(estimator, X, learn=False), schema)
+    return _numbers(estimator, accepted(estimator, X), schema)
 
 
 def validation_rows(estimator: Any, validation: Anything, intake: Intake) -> Rows:
@@ -71,10 +80,16 @@ def validation_rows(estimator: Any, validation: Anything, intake: Intake) -> Row
         X, y = validation
     except (TypeError, ValueError):
         raise InvalidData(f"validation is a {type(validation).__name__}; it must be a pair (X, y)") from None
-    X = later_rows(estimator, X, intake.schema)
+    rows = known_rows(estimator, X, y, intake.schema, intake.classes)
+    warn_of_absent_classes(np.bincount(rows.label, minlength=len(intake.classes)), intake.classes)
+    return rows
+
+
+def known_rows(estimator: Any, X: Anything, y: Anything, schema: Schema, classes: Any) -> Rows:
+    """Rows under the schema and the classes of the training rows, each of weight 1."""
+    X = later_rows(estimator, X, schema)
     y = _check_y(y, estimator=estimator)
     check_consistent_length(X, y)
-    classes = intake.classes
     label = np.searchsorted(classes, y).clip(max=len(classes) - 1).astype(np.int32)
     unknown = np.unique(y[classes[label] != y])
     if len(unknown):
@@ -82,29 +97,38 @@ def validation_rows(estimator: Any, validation: Anything, intake: Intake) -> Row
             f"validation has the label {unknown.tolist()[0]!r}, which is not among the training "
             f"classes {classes.tolist()}; leave its rows out or add some to training"
         )
-    _warn_of_absent_classes(label, classes)
-    return Rows(X, label, np.ones(len(label), np.int64), hash_rows(X, label, intake.schema))
+    return Rows(X, label, np.ones(len(label), np.int64), hash_rows(X, label, schema))
 
 
 def held_out(intake: Intake, fraction: float, seed: int) -> tuple[Rows, Rows]:
     """Training rows without a part of them, and that part for validation."""
     rows = intake.rows
     train, held = hold_out(rows, fraction, seed)
-    if not len(held):
-        raise InvalidData(
-            f"validation_fraction={fraction} of {len(rows.label)} rows holds out none, since equal rows "
-            "stay together and each class keeps one in training; give more distinct rows, a larger "
-            "fraction, or validation=(X, y)"
-        )
-    _warn_of_absent_classes(rows.label[held], intake.classes)
+    counts = np.bincount(rows.label[held], minlength=len(intake.classes))
+    check_held_out(counts, intake.classes, fraction, len(rows.label))
     return rows.take(train), rows.take(held)
 
 
-def warn_of_constants(rows: Rows, schema: Schema) -> None:
-    """Point out features that cannot tell anything."""
-    # most features differ within a few rows
+def check_held_out(counts: Counts, classes: Any, fraction: float, n: int) -> None:
+    """Refuse to hold out no row; ``counts`` are those of the classes in ``n`` rows."""
+    if not counts.any():
+        raise InvalidData(
+            f"validation_fraction={fraction} of {n} rows holds out none, since equal rows "
+            "stay together and each class keeps one in training; give more distinct rows, a larger "
+            "fraction, or validation=(X, y)"
+        )
+    warn_of_absent_classes(counts, classes)
+
+
+def constants(rows: Rows) -> Flags:
+    """(m) which features cannot tell anything; most differ within a few rows."""
     same = single_valued(rows.X[:64])
     same[same] = single_valued(rows.X[:, same])
+    return same
+
+
+def warn_of_constants(same: Flags, schema: Schema) -> None:
+    """Point out features that cannot tell anything."""
     constant = [name for name, flag in zip(schema.names, same, strict=True) if flag]
     if constant:
         warnings.warn(
@@ -115,7 +139,7 @@ def warn_of_constants(rows: Rows, schema: Schema) -> None:
         )
 
 
-def _accepted(estimator: Any, X: Anything, *, learn: bool) -> Anything:
+def accepted(estimator: Any, X: Anything, *, learn: bool = False) -> Anything:
     """A table that scikit-learn's own checks accept; they learn names when training, enforce them later."""
     if hasattr(X, "collect"):
         raise InvalidData(f"X is a {type(X).__name__}, which is not computed yet; pass X.collect()")
@@ -135,10 +159,15 @@ def _rules(text: bool = False) -> dict[str, Any]:
     return {"dtype": None if text else [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
 
 
-def _learnt(estimator: Any, X: Anything) -> Schema:
+def learn_names(estimator: Any, X: Anything) -> list[str]:
+    """The names of the columns, which scikit-learn's checks learn from some rows."""
+    return names_of(estimator, accepted(estimator, X, learn=True).shape[1])
+
+
+def names_of(estimator: Any, n_features: int) -> list[str]:
+    """The names of the columns, once they are learnt."""
     names = getattr(estimator, "feature_names_in_", None)
-    names = [f"x{j}" for j in range(X.shape[1])] if names is None else list(map(str, names))
-    return learn_schema(X, names, estimator.categorical_features)
+    return [f"x{j}" for j in range(n_features)] if names is None else list(map(str, names))
 
 
 def _numbers(estimator: Any, X: Anything, schema: Schema) -> Matrix:
@@ -148,8 +177,9 @@ def _numbers(estimator: Any, X: Anything, schema: Schema) -> Matrix:
     return matrix
 
 
-def _warn_of_absent_classes(label: Ids, classes: Any) -> None:
-    absent = np.setdiff1d(np.arange(len(classes)), label)
+def warn_of_absent_classes(counts: Counts, classes: Any) -> None:
+    """Point out classes without validation rows."""
+    absent = np.flatnonzero(counts == 0)
     if len(absent):
         warnings.warn(
             f"no validation row has the class {classes[absent].tolist()[0]!r} "

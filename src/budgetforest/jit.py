@@ -8,6 +8,7 @@ source. Cache files are pickles: the folder is the user's own, and without one n
 
 from __future__ import annotations
 
+import copyreg
 import ctypes
 import functools
 import hashlib
@@ -20,6 +21,7 @@ from typing import Any, TypeVar
 import numba
 import numpy as np
 from numba import carray, cfunc, types
+from numba.core.ccallback import CFunc
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -96,7 +98,7 @@ def counts_callback(function: Callable[..., float] | None) -> Any:
     A C callback is passed by address, so one compiled kernel serves every user function.
     """
     if numba.config.DISABLE_JIT:
-        return _plain_callback(function or _nothing)
+        return _PlainCallback(function or _nothing)
     if function is None:
         return _idle_callback()
     inner = function if hasattr(function, "py_func") else numba.njit(error_model="numpy")(function)
@@ -104,18 +106,31 @@ def counts_callback(function: Callable[..., float] | None) -> Any:
     def callback(pointer, size):  # type: ignore[no-untyped-def]  # pragma: no cover
         return inner(carray(pointer, (size,)))
 
-    return cfunc(_CALLBACK)(callback)
+    compiled = cfunc(_CALLBACK)(callback)
+    compiled.function = function
+    return compiled
+
+
+def _sent(callback: CFunc) -> tuple[Callable[..., Any], tuple[Any]]:
+    """Callbacks go to other processes as the functions they were compiled from."""
+    return counts_callback, (getattr(callback, "function", None),)
+
+
+copyreg.pickle(CFunc, _sent)
 
 
 def _nothing(counts: Any) -> float:
     return 0.0
 
 
-def _plain_callback(function: Callable[..., float]) -> Callable[..., float]:
-    def callback(pointer: Any, size: int) -> float:
-        return float(function(np.ctypeslib.as_array(pointer.data_as(_DOUBLES), (size,))))
+class _PlainCallback:
+    """The same without the compiler."""
 
-    return callback
+    def __init__(self, function: Callable[..., float]) -> None:
+        self.function = function
+
+    def __call__(self, pointer: Any, size: int) -> float:
+        return float(self.function(np.ctypeslib.as_array(pointer.data_as(_DOUBLES), (size,))))
 
 
 @functools.cache

@@ -93,6 +93,17 @@ def learn_schema(X: Anything, names: Sequence[str], categorical: Anything = None
     return Schema(tuple(names), tuple(categories))
 
 
+def merged_schema(blocks: Sequence[Schema]) -> Schema:
+    """The schema of rows from those of their blocks, which agree on what is nominal."""
+    names = blocks[0].names
+    kinds = zip(*(block.categories for block in blocks), strict=True)
+    categories = (
+        None if kind[0] is None else _in_code_order(set().union(*kind), name)
+        for name, kind in zip(names, kinds, strict=True)
+    )
+    return Schema(names, tuple(categories))
+
+
 def to_matrix(X: Anything, schema: Schema) -> Matrix:
     """Rows as numbers, (n, m), without a copy where the input is numeric and homogeneous already."""
     if isinstance(X, Table):
@@ -208,7 +219,10 @@ def _values(column: Any) -> list[Any]:
 
 
 def _categories(column: Any, name: str) -> tuple[Any, ...]:
-    found = set(_values(column)) - {None}
+    return _in_code_order(set(_values(column)) - {None}, name)
+
+
+def _in_code_order(found: set[Any], name: str) -> tuple[Any, ...]:
     if len(found) > MAX_CODES - 1:
         raise InvalidData(
             f"nominal feature {name!r} has {len(found)} categories; at most {MAX_CODES - 1} can be "

@@ -5,22 +5,23 @@ The functional core of ``fit``: plain functions of checked input, for whoever tr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from itertools import chain
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, Counts, Floats, Ids, Keys, Matrix
+from budgetforest.arrays import LEAF, Counts, Flags, Floats, Ids, Keys, Matrix
 from budgetforest.binning import to_columns
 from budgetforest.budget import Offer, Recipe, growing_alphas, within_budget
 from budgetforest.charge import Meter
 from budgetforest.costs import Costs
-from budgetforest.draws import in_order
+from budgetforest.draws import in_order, places
 from budgetforest.forest import Answer, Context, Voting
-from budgetforest.grow import Sample, stream_of_trees
+from budgetforest.grow import Sample
 from budgetforest.impurity import compiled, is_admissible, is_symmetric
 from budgetforest.room import Plan
 from budgetforest.split import Measure, Splitter
@@ -47,9 +48,26 @@ class Rows(NamedTuple):
     hashes: Keys
     """(n) what each row contains."""
 
-    def take(self, index: Ids) -> Rows:
+    def take(self, index: Ids | Flags) -> Rows:
         """Some of the rows."""
         return Rows._make(part[index] for part in self)
+
+
+class Totals(NamedTuple):
+    """What is remembered of rows besides what grew on them; totals of blocks of rows add up."""
+
+    rows: int
+    counts: Counts
+    """(k) weight of each class."""
+    mark: int
+    """Tells sets of rows apart, whatever their order."""
+
+
+def totals_of(rows: Rows, n_classes: int) -> Totals:
+    """The totals of some rows."""
+    counts = np.bincount(rows.label, rows.weight, n_classes).astype(np.int64)
+    marks = places(rows.hashes, 0) * (2 * rows.weight.astype(np.uint64) + np.uint64(1))
+    return Totals(len(rows.label), counts, int(marks.sum()))
 
 
 class Settings(NamedTuple):
@@ -90,30 +108,46 @@ class Settings(NamedTuple):
         return len(self.classes)
 
     @property
-    def chooses(self) -> bool:
-        """Whether there are several alphas to choose from."""
-        return self.alphas is None or len(self.alphas) > 1
+    def measures(self) -> bool:
+        """Whether validation rows are needed: for a budget, or for a choice."""
+        return self.auto or self.budget < math.inf or self.alphas is None or len(self.alphas) > 1
 
 
-def n_rows(rows: Rows, settings: Settings) -> int:
+def together(blocks: Sequence[Totals]) -> Totals:
+    """The totals of all blocks."""
+    rows, counts, marks = zip(*blocks, strict=True)
+    return Totals(sum(rows), np.sum(counts, axis=0), sum(marks) % 2**64)
+
+
+def n_rows(totals: Totals, settings: Settings) -> int:
     """How many rows there are, a row of weight 2 counted twice."""
-    return max(1, round(float(rows.weight.sum()) * settings.unit))
+    return max(1, round(float(totals.counts.sum()) * settings.unit))
 
 
-def in_units(weight: Floats) -> tuple[Counts, float]:
-    """Weights as whole numbers of a unit: 1 if they are whole, else a power of two as fine as fits.
+class Scale(NamedTuple):
+    """How weights become whole numbers: multiplied, then rounded to a unit."""
+
+    factor: float
+    unit: float
+
+
+def scale_for(whole: bool, n: int, total: float) -> Scale:
+    """The scale of ``n`` weights that sum to ``total``: 1 if they are whole, else as fine as fits.
 
     Integers add up exactly in any order, which is what makes forests identical on any machine. Weights that
     are not whole are scaled to a mean of 1, since what they sum to means nothing.
+    """
+    return Scale(1.0, 1.0) if whole else Scale(n / total, 2.0 ** math.ceil(math.log2(n / MOST_WEIGHT)))
 
-    >>> units, unit = in_units(np.array([0.25, 0.75]))
-    >>> (units * unit).tolist()
+
+def in_units(weight: Floats, scale: Scale) -> Counts:
+    """Weights as whole numbers, all positive.
+
+    >>> scale = scale_for(False, 2, 1.0)
+    >>> (in_units(np.array([0.25, 0.75]), scale) * scale.unit).tolist()
     [0.5, 1.5]
     """
-    if (weight == np.round(weight)).all():
-        return weight.astype(np.int64), 1.0
-    unit = 2.0 ** np.ceil(np.log2(len(weight) / MOST_WEIGHT))
-    return np.round(weight * (len(weight) / weight.sum()) / unit).astype(np.int64), unit
+    return np.maximum(np.round(weight * scale.factor / scale.unit).astype(np.int64), 1)
 
 
 def hold_out(rows: Rows, fraction: float, seed: int) -> tuple[Ids, Ids]:
@@ -148,28 +182,33 @@ def make(name: str, step: Step) -> list[Offer]:
     return step()
 
 
+Trees = Callable[[Plan], Generator[Tree, None, None]]
+"""From a plan to its trees 0, 1, 2, ... without end."""
+Measured = Callable[[Tree], tuple[float, float] | None]
+"""Adds a tree to a forest: its mean cost and error on validation rows, None where they are not measured."""
+
+
 def grow_offers(
-    train: Rows,
-    validation: Rows | None,
+    trees_of: Trees,
+    meter: Callable[[], Measured],
     settings: Settings,
-    pool: Executor,
-    ahead: int,
     tell: Callable[[str, int], None] = lambda what, trees: None,
     keep: Keep = make,
 ) -> Iterator[Offer]:
-    """A forest within the budget for every alpha, dearest first. ``tell`` hears of every tree."""
-    sample = sample_of(train, settings, pool)
+    """A forest within the budget for every alpha, dearest first, each with a new meter.
+
+    Who grows the trees and measures them is the caller's: threads here, or a cluster. ``tell`` hears of
+    every tree.
+    """
     for alpha in settings.alphas or growing_alphas():
-        plan = plan_of(alpha, settings)
-        trees = stream_of_trees(sample, plan, settings.seed, pool, ahead)
+        trees = trees_of(plan_of(alpha, settings))
         first = next(trees)
         splits = int((first.feature != LEAF).sum())
         if splits or settings.alphas:
-            meter = _meter(validation, context_of(train, settings), settings, alpha, pool, tell)
             growth = partial(
                 within_budget,
                 chain([first], trees),
-                meter,
+                _told(meter(), f"alpha {alpha:g}", tell),
                 settings.budget,
                 settings.max_trees,
                 Recipe(alpha),
@@ -181,10 +220,10 @@ def grow_offers(
             return  # no larger alpha gives a cheaper tree
 
 
-def context_of(train: Rows, settings: Settings) -> Context:
+def context_of(train: Totals, settings: Settings) -> Context:
     """What all forests of a training share."""
     return Context(
-        prior=np.bincount(train.label, train.weight, settings.n_classes).astype(np.int64),
+        prior=train.counts,
         costs=settings.costs,
         schema=settings.schema,
         classes=settings.classes,
@@ -203,10 +242,15 @@ def sample_of(train: Rows, settings: Settings, pool: Executor) -> Sample:
         max_bins=settings.max_bins,
         pool=pool,
     )
-    draws = max(1, round(train.weight.sum() * settings.unit)) if settings.bootstrap else 0
+    draws = draws_of(int(train.weight.sum()), settings)
     narrow = train.label.astype(np.min_scalar_type(train.label.max()))  # sorted by radix
     by_class = np.argsort(narrow, kind="stable").astype(np.int32)
     return Sample(columns, train.label, train.weight, in_order(train.hashes, 0), by_class, draws)
+
+
+def draws_of(weight: int, settings: Settings) -> int:
+    """Rows to draw for a tree from rows of this weight, 0 for no bootstrap."""
+    return max(1, round(weight * settings.unit)) if settings.bootstrap else 0
 
 
 def plan_of(alpha: float, settings: Settings) -> Plan:
@@ -223,33 +267,25 @@ def plan_of(alpha: float, settings: Settings) -> Plan:
     return Plan(measure, int(settings.splitter), costs.cost, costs.least, settings.n_classes)
 
 
-def _meter(
-    validation: Rows | None,
-    context: Context,
-    settings: Settings,
-    alpha: float,
-    pool: Executor,
-    tell: Callable[[str, int], None],
-) -> Callable[[Tree], tuple[float, float] | None]:
+def meter_of(
+    validation: Rows | None, context: Context, settings: Settings, pool: Executor | None
+) -> Measured:
     """Cost and error of a growing forest; without validation rows nobody knows."""
-    trees = 0
-    meter = None
-    if validation is not None:
-        weight = validation.weight.astype(np.float64)
-        meter = Meter(
-            validation.X,
-            validation.label,
-            weight,
-            context,
-            settings.answer,
-            settings.max_trees,
-            pool,
-        )
+    if validation is None:
+        return lambda tree: (math.nan, math.nan)
+    total = math.fsum(validation.weight)
+    share = validation.weight.astype(np.float64) / total
+    return Meter(
+        validation.X, validation.label, share, context, settings.answer, settings.max_trees, pool
+    ).add
+
+
+def _told(measure: Measured, what: str, tell: Callable[[str, int], None]) -> Measured:
+    """The same, and ``tell`` hears of every tree."""
+    trees = count(1)
 
     def add(tree: Tree) -> tuple[float, float] | None:
-        nonlocal trees
-        trees += 1
-        tell(f"alpha {alpha:g}", trees)
-        return meter.add(tree) if meter else (np.nan, np.nan)
+        tell(what, next(trees))
+        return measure(tree)
 
     return add

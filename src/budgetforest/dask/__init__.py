@@ -1,0 +1,123 @@
+"""The same forest on a Dask cluster: ``fit``, and ``predict`` and ``acquisition_cost`` by blocks.
+
+``fit`` returns the ordinary fitted classifier, bit for bit that of its own ``fit`` on the same rows.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from budgetforest.dask.cluster import Cluster, cluster_of
+from budgetforest.dask.sources import at_hand, blocks_of, by_blocks, is_spread, n_bytes_of
+from budgetforest.dask.training import fit_by_rows, fit_by_trees
+from budgetforest.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+    from budgetforest.arrays import Anything
+    from budgetforest.classifier import BudgetForestClassifier
+
+__all__ = ["acquisition_cost", "fit", "predict"]
+
+SHARE = 4
+"""Rows fit a worker if they take one of so many parts of its memory."""
+
+Classifier = TypeVar("Classifier", bound="BudgetForestClassifier")
+
+
+def fit(
+    classifier: Classifier,
+    X: Anything,
+    y: Anything,
+    *,
+    validation: Anything = None,
+    sample_weight: Anything = None,
+    client: Client | None = None,
+    spread: str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Classifier:
+    """Fit a classifier on a cluster; everything else is as in its own ``fit``.
+
+    Parameters
+    ----------
+    X, y, sample_weight : Dask arrays or dataframes in the same blocks
+        Or X is a folder of Parquet files that the workers can read (or a Dask dataframe), and y the name of
+        the column of labels. Rows at hand, as ``fit`` takes them, do as well.
+    validation : pair (X, y) of the same kinds, or None
+    client : the client in use if None
+    spread : "rows", "trees" or None
+        "rows": blocks stay where they are and count, for rows that fit no machine; of method "paper" only.
+        "trees": the rows come here, their codes go to every worker, and each grows whole trees. None: trees
+        if the rows take at most a quarter of the smallest worker's memory.
+    checkpoint : a folder here, where the training goes on after a loss
+    """
+    if spread not in (None, "rows", "trees"):
+        raise InvalidParameter(f"spread={spread!r} is unknown; take 'rows', 'trees' or None")
+    with cluster_of(client) as cluster:
+        if spread != "rows" and not is_spread(X):
+            validation = validation_at_hand(cluster, validation)
+            return fit_by_trees(cluster, classifier, X, y, validation, sample_weight, checkpoint)
+        blocks = blocks_of(cluster, X, y, sample_weight)
+        if by_rows(cluster, blocks, spread, classifier.method):
+            return fit_by_rows(cluster, classifier, blocks, validation, checkpoint)
+        rows = at_hand(cluster, blocks)
+        validation = validation_at_hand(cluster, validation)
+        return fit_by_trees(cluster, classifier, rows.X, rows.y, validation, rows.weight, checkpoint)
+
+
+def by_rows(cluster: Cluster, blocks: list[Future], spread: str | None, method: str) -> bool:
+    """Whether rows are spread, and not trees."""
+    size = sum(cluster.values(cluster.each(n_bytes_of, blocks)))
+    fits = size * SHARE <= cluster.least_memory
+    if method == "auto" and (spread == "rows" or not (fits or spread)):
+        raise InvalidParameter(
+            f"method='auto' grows whole forests on each worker, which must hold the rows: they take "
+            f"{size / 2**30:.2g} GiB, the smallest worker has {cluster.least_memory / 2**30:.2g}; take "
+            "method='paper', which leaves rows in their blocks, or spread='trees' on workers with "
+            f"{SHARE} times as much memory as the rows take"
+        )
+    return spread == "rows" or not (fits or spread)
+
+
+def validation_at_hand(cluster: Cluster, validation: Anything) -> Anything:
+    """A pair of validation rows, brought here if it is elsewhere."""
+    if isinstance(validation, tuple | list) and len(validation) == 2 and is_spread(validation[0]):
+        X, y = validation
+        return at_hand(cluster, blocks_of(cluster, X, y, None))[:2]
+    return validation
+
+
+def predict(model: Any, X: Anything) -> Any:
+    """The label of each row of a Dask collection or a folder, lazily and by blocks.
+
+    A Dask array gives an array, a dataframe or a folder a series with its index.
+    """
+    return by_blocks(labels_of, model, X, model.classes_[:0])
+
+
+def acquisition_cost(model: Any, X: Anything) -> Any:
+    """What each row of a Dask collection or a folder pays, in the same way."""
+    return by_blocks(costs_of, model, X, np.zeros(0))
+
+
+def labels_of(model: Any, part: Any) -> Any:
+    """The labels of a block."""
+    return in_form(part, model.predict(part) if len(part) else model.classes_[:0])
+
+
+def costs_of(model: Any, part: Any) -> Any:
+    """What the rows of a block pay."""
+    return in_form(part, model.acquisition_cost(part) if len(part) else np.zeros(0))
+
+
+def in_form(part: Any, answer: Any) -> Any:
+    """The answer as a series if the rows are a dataframe."""
+    if isinstance(part, np.ndarray):
+        return answer
+    import pandas as pd
+
+    return pd.Series(answer, index=part.index, dtype=answer.dtype)

@@ -1,0 +1,141 @@
+"""The cluster: tasks, sums over blocks, and what can go wrong there.
+
+Everything on the workers is made by tasks from other tasks, nothing is put there by hand: what a lost worker
+held, Dask computes again from where it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakSet
+
+from budgetforest.errors import ClusterFailed, MissingExtra
+
+try:
+    from distributed import Client, Future, get_client
+    from distributed.client import FutureCancelledError
+    from distributed.comm import CommClosedError
+    from distributed.scheduler import KilledWorker
+except ImportError as error:
+    raise MissingExtra(
+        f'{error.name} is missing, which training on a cluster needs: pip install "budgetforest[dask]"'
+    ) from error
+
+SUMMED = 4
+"""Blocks whose numbers are added up by one task."""
+
+SAME = ("budgetforest", "numba", "numpy")
+"""Packages whose versions decide forests."""
+
+
+class Cluster:
+    """A client, and the tasks that one training has on its cluster."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.tasks: WeakSet[Future] = WeakSet()
+
+    @property
+    def n_threads(self) -> int:
+        """How many tasks run at a time."""
+        return max(1, sum(map(int, self.client.nthreads().values())))
+
+    @property
+    def least_memory(self) -> float:
+        """Bytes of the smallest worker."""
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        return min((worker["memory_limit"] or float("inf") for worker in workers), default=0.0)
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Future:
+        """A task; futures among the arguments are what they will hold."""
+        future = self.client.submit(function, *arguments, pure=False)
+        self.tasks.add(future)
+        return future
+
+    def hold(self, value: Any) -> Future:
+        """A value on the cluster, sent once."""
+        return self.run(itself, value)
+
+    def each(self, function: Callable[..., Any], blocks: Sequence[Future], *arguments: Any) -> list[Future]:
+        """A task for every block; lists among the arguments have an entry for each."""
+        return [
+            self.run(function, block, *(part[at] if isinstance(part, list) else part for part in arguments))
+            for at, block in enumerate(blocks)
+        ]
+
+    def total(self, add: Callable[[Any], Any], blocks: Sequence[Future]) -> Future:
+        """The sum of all blocks, a few at a time; ``add`` takes a list."""
+        while len(blocks) > 1:
+            blocks = [self.run(add, list(blocks[at : at + SUMMED])) for at in range(0, len(blocks), SUMMED)]
+        return blocks[0]
+
+    def values(self, futures: Any) -> Any:
+        """What futures hold, brought here."""
+        return self.client.gather(futures)
+
+
+def itself(value: Any) -> Any:
+    """The value."""
+    return value
+
+
+@contextmanager
+def cluster_of(client: Client | None) -> Iterator[Cluster]:
+    """The cluster of a client, or of the one in use; its tasks are given up when the work ends."""
+    try:
+        client = client or get_client()
+    except ValueError:
+        raise ClusterFailed(
+            "there is no Dask client; make one, client = distributed.Client(address), or pass client="
+        ) from None
+    check_workers(client)
+    cluster = Cluster(client)
+    try:
+        yield cluster
+    except (FutureCancelledError, CommClosedError, OSError) as error:
+        raise ClusterFailed(
+            f"the scheduler at {client.scheduler.address} is lost ({error or type(error).__name__}); start "
+            "it again, and fit with a new client: with the same checkpoint= the training goes on where it was"
+        ) from error
+    except KilledWorker as error:
+        raise ClusterFailed(
+            f"workers died several times at the same task: {error}; their memory is probably too small, give "
+            "them more, or smaller blocks"
+        ) from error
+    finally:
+        for task in list(cluster.tasks):
+            task.release()  # what nobody wants is not computed
+
+
+def check_workers(client: Client) -> None:
+    """Refuse machines without the package, or with other versions of what decides forests."""
+
+    def versions(names: tuple[str, ...]) -> list[str]:  # goes to workers as it is, since it is no module's
+        import importlib
+
+        found = []
+        for name in names:
+            try:
+                found.append(importlib.import_module(name).__version__)
+            except ImportError:
+                found.append("")
+        return found
+
+    found = client.run(versions, SAME)
+    if not found:
+        raise ClusterFailed(
+            f"the cluster at {client.scheduler.address} has no workers; start some, or wait for them with "
+            "client.wait_for_workers(1)"
+        )
+    found = {f"worker {name}": theirs for name, theirs in found.items()}
+    found["the scheduler"] = client.run_on_scheduler(versions, SAME)
+    here = versions(SAME)
+    for machine, theirs in found.items():
+        for name, mine, its in zip(SAME, here, theirs, strict=True):
+            if mine != its:
+                what = f"has {name} {its}" if its else f"lacks {name}"
+                raise ClusterFailed(
+                    f"{machine} {what}, the client has {mine}; install the same version everywhere"
+                )

@@ -1,0 +1,244 @@
+"""Columns in blocks as codes, with the same points as on one machine, from summaries that can be merged.
+
+A column of few distinct values is known by its census. Of others blocks propose *pivots*, values that part
+them evenly. The weight of all rows up to each pivot tells between which pivots the wanted quantiles lie, and
+only the values there are brought together.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from distributed import Future
+
+from budgetforest.arrays import Counts, Flags, Floats, Ids, Matrix
+from budgetforest.binning import (
+    COLUMN_BLOCK,
+    Census,
+    Columns,
+    census_of,
+    code_type,
+    columns_of,
+    encode,
+    keys_of,
+    merged,
+    n_codes_of,
+    points_of,
+    quantile_edges,
+)
+from budgetforest.dask.cluster import Cluster
+from budgetforest.dask.levels import Block
+from budgetforest.draws import in_order
+from budgetforest.split import Splitter
+from budgetforest.train import Rows, Settings
+
+MANY = 2**16
+"""Distinct values of a column that are brought together as they are; of more, so many pivots are."""
+
+
+class Sketch(NamedTuple):
+    """What is known of a column at first."""
+
+    census: Census
+    """Of all its values, or of pivots, the largest value among them."""
+    is_whole: bool
+
+
+class Found(NamedTuple):
+    """What blocks tell of some columns."""
+
+    points: list[Floats]
+    gaps: Flags
+    same: Flags
+    """Which have a single value, or none."""
+
+
+def outline(cluster: Cluster, blocks: list[Future], settings: Settings) -> Future:
+    """The columns without codes, and which of them are constant."""
+    most = np.inf if settings.splitter != Splitter.BINNED else max(MANY, settings.max_bins)
+    found = []
+    for start in range(0, len(settings.schema.names), COLUMN_BLOCK):
+        sketches = cluster.total(partial(merge, most), cluster.each(sketch, blocks, start, most))
+        upto = cluster.total(add, cluster.each(weigh, blocks, start, sketches))
+        wanted = cluster.run(brackets, sketches, upto, settings.max_bins)
+        inside = cluster.total(merge_all, cluster.each(look_inside, blocks, start, sketches, wanted))
+        found.append(cluster.run(find, start, sketches, upto, wanted, inside, settings))
+    return cluster.run(put_together, found, settings)
+
+
+# What tasks do: all values, or pivots ------------------------------------------------------------
+
+
+def sketch(rows: Rows, start: int, most: float) -> list[Sketch]:
+    """Sketches of some columns of a block."""
+    weight = None if (rows.weight == 1).all() else rows.weight
+    return [thinned(Sketch(census_of(column, weight), True), most) for column in columns_of(rows.X, start)]
+
+
+def merge(most: float, blocks: list[list[Sketch]]) -> list[Sketch]:
+    """Sketches of the same columns in several blocks."""
+    return [
+        thinned(Sketch(merged([part.census for part in parts]), all(part.is_whole for part in parts)), most)
+        for parts in zip(*blocks, strict=True)
+    ]
+
+
+def thinned(known: Sketch, most: float) -> Sketch:
+    """At most so many values, evenly spread."""
+    values, upto, gaps = known.census
+    if len(values) <= most:
+        return known
+    kept = np.linspace(0, len(values) - 1, int(most)).astype(np.int64)
+    return Sketch(Census(values[kept], upto[kept], gaps), False)
+
+
+# The weight up to each pivot, and the brackets of the wanted quantiles ---------------------------
+
+
+def weigh(rows: Rows, start: int, sketches: list[Sketch]) -> list[Counts]:
+    """For each column the weight of the block's rows up to each pivot; nothing if all values are known."""
+    return [
+        np.zeros(0, np.int64)
+        if known.is_whole
+        else np.cumsum(np.bincount(between(column, known), rows.weight, len(known.census.values) + 2))[
+            : len(known.census.values)
+        ].astype(np.int64)
+        for column, known in zip(columns_of(rows.X, start), sketches, strict=True)
+    ]
+
+
+def between(column: Matrix, known: Sketch) -> Ids:
+    """(n) the number of the first pivot at or above each value; one too many where it is missing."""
+    codes = np.empty(len(column), np.uint32)
+    pivots = known.census.values.astype(np.float64)
+    encode(column, pivots, len(pivots) + 1, codes)
+    return codes.astype(np.int32)
+
+
+def add(blocks: list[list[Counts]]) -> list[Counts]:
+    """The weights of several blocks."""
+    return [np.sum(parts, axis=0) for parts in zip(*blocks, strict=True)]
+
+
+def brackets(sketches: list[Sketch], upto: list[Counts], max_bins: int) -> list[Ids]:
+    """For each column the pivots at or just below which the wanted quantiles lie."""
+    found = []
+    for known, weight in zip(sketches, upto, strict=True):
+        bins = max_bins - int(known.census.gaps)
+        wanted = -(-np.arange(1, bins) * int(weight[-1]) // bins) if len(weight) else np.zeros(0, int)
+        found.append(np.unique(np.searchsorted(weight, wanted)).astype(np.int32))
+    return found
+
+
+# The values there ----------------------------------------------------------------------------------
+
+
+def look_inside(rows: Rows, start: int, sketches: list[Sketch], wanted: list[Ids]) -> list[Census]:
+    """For each column the values in the brackets, and after each of these, without weight, the next value."""
+    return [
+        inside_of(column, rows.weight, known, chosen)
+        for column, known, chosen in zip(columns_of(rows.X, start), sketches, wanted, strict=True)
+    ]
+
+
+def inside_of(column: Matrix, weight: Counts, known: Sketch, chosen: Ids) -> Census:
+    """The same of one column."""
+    if known.is_whole:
+        return Census(column[:0], np.zeros(0, np.int64), False)
+    n = len(known.census.values)
+    place = between(column, known)
+    flags, least = np.zeros(n + 2, bool), np.full(n + 2, np.inf)
+    flags[chosen] = True
+    np.fmin.at(least, place, column)  # the missing ones, which are last, lower nothing
+    after = np.fmin.accumulate(least[::-1])[::-1][chosen + 1]
+    after = np.unique(after[np.isfinite(after)])
+    inside = census_of(column[flags[place]], weight[flags[place]])
+    return merged([inside, Census(after, np.zeros(len(after), np.int64), False)])
+
+
+def merge_all(blocks: list[list[Census]]) -> list[Census]:
+    """The census of the same columns in several blocks."""
+    return [merged(parts) for parts in zip(*blocks, strict=True)]
+
+
+def find(
+    start: int,
+    sketches: list[Sketch],
+    upto: list[Counts],
+    wanted: list[Ids],
+    inside: list[Census],
+    settings: Settings,
+) -> Found:
+    """The points of some columns."""
+    kinds = settings.schema.categories[start : start + COLUMN_BLOCK]
+    points = []
+    for kind, known, weight, chosen, within in zip(kinds, sketches, upto, wanted, inside, strict=True):
+        if kind is not None:
+            points.append(np.arange(len(kind), dtype=np.float64))
+        elif known.is_whole:
+            ranked = settings.splitter != Splitter.BINNED
+            points.append(points_of(known.census, ranked=ranked, max_bins=settings.max_bins))
+        else:
+            bins = settings.max_bins - int(known.census.gaps)
+            points.append(quantile_edges(in_place(known, weight, chosen, within), bins))
+    return Found(
+        points,
+        np.array([known.census.gaps for known in sketches]),
+        np.array([len(known.census.values) + known.census.gaps <= 1 for known in sketches]),
+    )
+
+
+def in_place(known: Sketch, weight: Counts, chosen: Ids, within: Census) -> Census:
+    """The values in the brackets with the weight of all rows up to them, and the largest value of all.
+
+    Values that only follow a bracket have the weight of those before, so that no quantile falls on them.
+    """
+    pivots = known.census.values
+    values = np.union1d(within.values, pivots[-1:])
+    own = np.zeros(len(values), np.int64)
+    own[np.searchsorted(values, within.values)] = np.diff(within.upto, prepend=0)
+    place = np.searchsorted(pivots, values)
+    before = np.concatenate([[0], weight])[place]  # up to the pivot below
+    running = np.cumsum(own)
+    first = np.searchsorted(place, place)  # of the values in the same bracket
+    upto = np.where(np.isin(place, chosen), before + running - (running - own)[first], 0)
+    upto[-1] = weight[-1]
+    return Census(values, np.maximum.accumulate(upto), known.census.gaps)
+
+
+# Codes -------------------------------------------------------------------------------------------
+def put_together(found: list[Found], settings: Settings) -> tuple[Columns, Flags]:
+    """All columns, and which are constant."""
+    schema = settings.schema
+    ranked = settings.splitter != Splitter.BINNED
+    points = [each for part in found for each in part.points]
+    every = schema.nominal | ranked
+    n_codes = np.array([n_codes_of(p, bool(e)) for p, e in zip(points, every, strict=True)], np.int32)
+    most = max([len(kind or ()) for kind in schema.categories] + ([int(n_codes.max())] if ranked else []))
+    columns = Columns(
+        codes=np.empty((len(points), 0), code_type(most)),
+        n_codes=n_codes,
+        points=np.concatenate(points),
+        offset=np.concatenate([[0], np.cumsum([len(p) for p in points])]).astype(np.int64),
+        nominal=schema.nominal,
+        gaps=np.concatenate([part.gaps for part in found]),
+        key=keys_of(schema),
+        ranked=ranked,
+    )
+    return columns, np.concatenate([part.same for part in found])
+
+
+def encoded(rows: Rows, start: Counts, columns: Columns) -> Block:
+    """A block as codes, its rows in the order of their contents."""
+    order = in_order(rows.hashes, 0)
+    m = len(columns.n_codes)
+    codes = np.empty((m, len(order)), columns.codes.dtype)
+    for first in range(0, m, COLUMN_BLOCK):
+        for j, column in enumerate(columns_of(rows.X, first), first):
+            points = columns.points[columns.offset[j] : columns.offset[j + 1]]
+            every = columns.nominal[j] or columns.ranked
+            encode(column[order], points[:-1] if every else points, columns.n_codes[j], codes[j])
+    here = columns._replace(codes=codes)
+    return Block(here, rows.label[order], rows.weight[order], start[order])

@@ -1,0 +1,79 @@
+"""Cost and error of a growing forest on validation rows in blocks: what ``charge.Meter`` measures.
+
+Sums of doubles depend on their order; here they are exact, so blocks do not matter.
+"""
+
+from __future__ import annotations
+
+import copy
+from fractions import Fraction
+
+import numpy as np
+from distributed import Future
+
+from budgetforest.arrays import Floats
+from budgetforest.charge import Meter
+from budgetforest.dask.cluster import Cluster
+from budgetforest.forest import Context
+from budgetforest.ledger import Ledger
+from budgetforest.train import Measured, Rows, Settings, Totals
+from budgetforest.tree import Tree
+
+Sums = tuple[Fraction, Fraction]
+"""Shares of cost and error."""
+
+
+def spread_meter(
+    cluster: Cluster, blocks: list[Future], total: Totals, context: Context, settings: Settings
+) -> Measured:
+    """A meter whose rows stay on the workers."""
+    meters = cluster.each(open_meter, blocks, int(total.counts.sum()), cluster.hold(context), settings)
+
+    def add(tree: Tree) -> tuple[float, float] | None:
+        nonlocal meters
+        meters = cluster.each(with_tree, meters, cluster.hold(tree))
+        sums = cluster.values(cluster.each(sums_of, meters))
+        if sums[0] is None:
+            return None
+        cost, error = (sum(parts) for parts in zip(*sums, strict=True))
+        return float(cost), float(error)
+
+    return add
+
+
+def open_meter(rows: Rows, total: int, context: Context, settings: Settings) -> tuple[Meter, None]:
+    """The meter of a block, without trees."""
+    share = rows.weight.astype(np.float64) / float(total)
+    meter = Meter(rows.X, rows.label, share, context, settings.answer, settings.max_trees, None)
+    return meter, None
+
+
+def with_tree(before: tuple[Meter, Sums | None], tree: Tree) -> tuple[Meter, Sums | None]:
+    """The meter with one more tree, and what it measures, as a new one: tasks may be run again."""
+    meter = copy.copy(before[0])
+    meter.scores, meter.met, meter.trees = meter.scores.copy(), meter.met.copy(), meter.trees.copy()
+    meter.ledger = Ledger._make(part.copy() for part in meter.ledger)
+    parts = meter.shares_with(tree)
+    return meter, (exact_sum(parts[0]), exact_sum(parts[1])) if parts else None
+
+
+def sums_of(measured: tuple[Meter, Sums | None]) -> Sums | None:
+    """What was measured."""
+    return measured[1]
+
+
+def exact_sum(values: Floats) -> Fraction:
+    """The sum, not rounded; rounded it is that of ``math.fsum``.
+
+    >>> float(exact_sum(np.full(10, 0.1)))
+    1.0
+    """
+    share, power = np.frexp(values)
+    whole = (share * 2.0**53).astype(np.int64)
+    total = Fraction(0)
+    for each in np.unique(power):
+        part = whole[power == each]
+        # high and low half apart: neither sum overflows
+        number = (int((part >> 26).sum()) << 26) + int((part & (2**26 - 1)).sum())
+        total += number * Fraction(2) ** (int(each) - 53)
+    return total

@@ -1,0 +1,156 @@
+"""Rows where they are: Dask arrays, Dask dataframes or a folder of Parquet files, as blocks on workers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from dask.base import is_dask_collection
+from distributed import Future
+
+from budgetforest.arrays import Anything
+from budgetforest.dask.cluster import Cluster
+from budgetforest.errors import InvalidData
+
+
+class Raw(NamedTuple):
+    """Some rows as the caller has them."""
+
+    X: Any
+    y: Any
+    weight: Any
+
+
+def is_spread(X: Anything) -> bool:
+    """Whether rows are not at hand."""
+    return is_dask_collection(X) or isinstance(X, str | os.PathLike)
+
+
+def blocks_of(cluster: Cluster, X: Anything, y: Anything, weight: Anything) -> list[Future]:
+    """Blocks of rows on the workers, those without rows left out; rows at hand are one block."""
+    if isinstance(X, str | os.PathLike):
+        blocks = [cluster.run(read_file, os.fspath(path), y) for path in files_in(X)]
+    elif not is_spread(X):
+        blocks = [cluster.hold(Raw(X, y, weight))]
+    elif isinstance(y, str):
+        frames = cluster.client.compute(partitions(X, "X"))
+        blocks = cluster.each(with_target, frames, y)
+    else:
+        aligned = [each if each is None else like(each, X) for each in (X, y, weight)]
+        names = ("X", "y", "sample_weight")
+        parts = [None if e is None else partitions(e, n) for e, n in zip(aligned, names, strict=True)]
+        counts = {name: len(part) for name, part in zip(names, parts, strict=True) if part}
+        if len(set(counts.values())) > 1:
+            found = ", ".join(f"{name} {n}" for name, n in counts.items())
+            raise InvalidData(f"blocks of rows do not match: {found}; repartition them alike")
+        futures = [None if part is None else cluster.client.compute(part) for part in parts]
+        blocks = [
+            cluster.run(Raw, *(None if part is None else part[at] for part in futures))
+            for at in range(counts["X"])
+        ]
+    sizes = cluster.values(cluster.each(n_rows_of, blocks))
+    kept = [block for block, size in zip(blocks, sizes, strict=True) if size]
+    if not kept:
+        raise InvalidData("X has no rows; a forest needs some to learn from")
+    return kept
+
+
+def partitions(collection: Anything, name: str) -> list[Any]:
+    """The blocks of a collection, to be computed."""
+    if not is_dask_collection(collection) or not hasattr(collection, "to_delayed"):
+        raise InvalidData(
+            f"{name} is a {type(collection).__name__}; rows on a cluster are Dask arrays or dataframes, or a "
+            "folder of Parquet files whose labels are a column"
+        )
+    if getattr(collection, "numblocks", (1, 1))[1:] not in ((), (1,)):
+        collection = collection.rechunk({1: -1})
+    parts: list[Any] = np.ravel(collection.to_delayed()).tolist()
+    return parts
+
+
+def like(collection: Anything, X: Anything) -> Anything:
+    """An array in the blocks of X, where both are known."""
+    sizes = getattr(X, "chunks", ((np.nan,),))[0]
+    if hasattr(collection, "rechunk") and not np.isnan(sizes).any():
+        return collection.rechunk({0: sizes})
+    return collection
+
+
+def files_in(folder: str | os.PathLike[str]) -> list[Path]:
+    """The Parquet files of a folder, by name."""
+    found = sorted(Path(folder).glob("*.parquet"))
+    if not found:
+        raise InvalidData(
+            f"{os.fspath(folder)!r} holds no *.parquet; name a folder that all workers can read"
+        )
+    return found
+
+
+def read_file(path: str, target: str) -> Raw:
+    """The rows of a file."""
+    import pandas as pd
+
+    return with_target(pd.read_parquet(path), target)
+
+
+def with_target(frame: Any, target: str) -> Raw:
+    """A dataframe whose labels are a column."""
+    if target not in frame.columns:
+        raise InvalidData(f"y={target!r} is no column; there are {', '.join(map(repr, frame.columns))}")
+    return Raw(frame.drop(columns=target), frame[target], None)
+
+
+def n_rows_of(raw: Raw) -> int:
+    """How many rows a block has."""
+    return int(raw.X.shape[0])
+
+
+def n_bytes_of(raw: Raw) -> int:
+    """What a block takes in memory."""
+    return int(raw.X.nbytes if hasattr(raw.X, "nbytes") else raw.X.memory_usage(deep=True).sum())
+
+
+def at_hand(cluster: Cluster, blocks: list[Future]) -> Raw:
+    """All rows, brought here."""
+    parts = cluster.values(blocks)
+    return Raw(*(joined(column) for column in zip(*parts, strict=True)))
+
+
+def joined(parts: tuple[Any, ...]) -> Any:
+    """One array or dataframe."""
+    if parts[0] is None:
+        return None
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    import pandas as pd
+
+    return pd.concat(parts)
+
+
+def by_blocks(function: Callable[[Any, Any], Any], model: Any, X: Anything, like: Any) -> Any:
+    """What a function of the model and rows gives for every block of X, as a Dask collection; lazy."""
+    import dask
+    import dask.array as da
+
+    if isinstance(X, str | os.PathLike):
+        import dask.dataframe as dd
+
+        X = dd.read_parquet(os.fspath(X))
+    parts = partitions(X, "X")
+    there, call = dask.delayed(model), dask.delayed(function)
+    answers = [call(there, part) for part in parts]
+    if hasattr(X, "numblocks"):
+        sizes = X.chunks[0]
+        return da.concatenate(
+            [
+                da.from_delayed(answer, (size,), dtype=like.dtype)
+                for answer, size in zip(answers, sizes, strict=True)
+            ]
+        )
+    import dask.dataframe as dd
+    import pandas as pd
+
+    return dd.from_delayed(answers, meta=pd.Series(like, dtype=like.dtype))

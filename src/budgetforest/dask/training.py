@@ -1,0 +1,129 @@
+"""``fit`` on a cluster: the steps of the classifier's own, with rows or trees spread over the workers."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import Any
+
+from distributed import Future
+
+from budgetforest import settings as check
+from budgetforest.arrays import Anything
+from budgetforest.classifier import BudgetForestClassifier
+from budgetforest.dask import edges, levels
+from budgetforest.dask.cluster import Cluster
+from budgetforest.dask.meters import spread_meter
+from budgetforest.dask.places import held_out_of, starts_of
+from budgetforest.dask.rows import Spread, other_rows, part_of, spread_rows, totals
+from budgetforest.dask.sources import blocks_of
+from budgetforest.dask.trees import Growers
+from budgetforest.errors import InvalidData
+from budgetforest.intake import check_held_out, warn_of_absent_classes, warn_of_constants
+from budgetforest.level import cells_of
+from budgetforest.progress import progress
+from budgetforest.train import Settings, Totals, context_of, draws_of, grow_offers, meter_of
+
+Folder = str | os.PathLike[str] | None
+
+
+def fit_by_trees(
+    cluster: Cluster,
+    classifier: BudgetForestClassifier,
+    X: Anything,
+    y: Anything,
+    validation: Anything,
+    weight: Anything,
+    checkpoint: Folder,
+) -> BudgetForestClassifier:
+    """Rows at hand; their codes go to every worker, and each grows whole trees."""
+    with classifier._threads() as (pool, _):
+        ahead = 2 * cluster.n_threads
+        return classifier._fit(X, y, validation, weight, checkpoint, pool, ahead, Growers(cluster))
+
+
+def fit_by_rows(
+    cluster: Cluster,
+    classifier: BudgetForestClassifier,
+    blocks: list[Future],
+    validation: Anything,
+    checkpoint: Folder,
+) -> BudgetForestClassifier:
+    """Rows stay in their blocks; the paper's method."""
+    rows = spread_rows(cluster, classifier, blocks)
+    classifier.classes_ = rows.classes
+    settings = classifier._settings(rows.schema, rows.unit)
+    train, measured = parted(cluster, classifier, rows, validation, settings)
+    total = totals(cluster, train, settings.n_classes)
+    validated = totals(cluster, measured, settings.n_classes) if measured else None
+    if validation is not None and validated is not None:
+        warn_of_absent_classes(validated.counts, rows.classes)
+    keep = classifier._keep(checkpoint, total, validated, settings)
+    grown = coded(cluster, train, total, settings)
+    context = context_of(total, settings)
+
+    def meter() -> Any:
+        if validated is None:
+            return meter_of(None, context, settings, None)
+        return spread_meter(cluster, measured, validated, context, settings)
+
+    trees = partial(levels.spread_trees, cluster, grown, settings.seed, settings.max_trees)
+    with progress(classifier.verbose, settings.max_trees) as tell:
+        offers = list(grow_offers(trees, meter, settings, tell, keep))
+    return classifier._conclude(offers, total, validated, settings)
+
+
+def parted(
+    cluster: Cluster,
+    classifier: BudgetForestClassifier,
+    rows: Spread,
+    validation: Anything,
+    settings: Settings,
+) -> tuple[list[Future], list[Future]]:
+    """Training and validation rows, both in blocks; none of the latter if nothing is measured."""
+    if validation is not None:
+        try:
+            X, y = validation
+        except (TypeError, ValueError):
+            raise InvalidData(
+                f"validation is a {type(validation).__name__}; it must be a pair (X, y)"
+            ) from None
+        others = blocks_of(cluster, X, y, None)
+        checked = cluster.each(other_rows, others, rows.estimator, rows.schema, rows.classes)
+        return rows.blocks, checked
+    if not settings.measures:
+        return rows.blocks, []
+    fraction = check.share("validation_fraction", classifier.validation_fraction)
+    total = totals(cluster, rows.blocks, settings.n_classes)
+    held = held_out_of(cluster, rows.blocks, total, fraction, settings.seed)
+    measured = cluster.each(part_of, rows.blocks, held, True)
+    counts = totals(cluster, measured, settings.n_classes).counts
+    check_held_out(counts, rows.classes, fraction, total.rows)
+    return cluster.each(part_of, rows.blocks, held, False), measured
+
+
+def coded(cluster: Cluster, train: list[Future], total: Totals, settings: Settings) -> levels.Spread:
+    """Training rows in the form that trees are grown on."""
+    found = edges.outline(cluster, train, settings)
+    columns = cluster.run(_first, found)
+    n_cells, same = cluster.values(cluster.run(_known, found))
+    warn_of_constants(same, settings.schema)
+    starts = starts_of(cluster, train, total)
+    weight = int(total.counts.sum())
+    return levels.Spread(
+        blocks=cluster.each(edges.encoded, train, starts, columns),
+        columns=columns,
+        n_cells=n_cells,
+        n_features=len(settings.schema.names),
+        n_classes=settings.n_classes,
+        weight=weight,
+        draws=draws_of(weight, settings),
+    )
+
+
+def _first(found: Any) -> Any:
+    return found[0]
+
+
+def _known(found: Any) -> Any:
+    return int(cells_of(found[0])[-1]), found[1]

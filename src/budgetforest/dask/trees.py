@@ -1,0 +1,32 @@
+"""Trees over workers, where the rows fit each: every tree, or forest of dependent trees, is a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+from distributed import Future
+
+from budgetforest.dask.cluster import Cluster
+from budgetforest.grow import Sample
+from budgetforest.train import Rows
+
+
+class Growers(Executor):
+    """A cluster as the pool that grows trees; rows are sent once, to every worker."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.sent: dict[int, tuple[Sample | Rows, Future]] = {}
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future:
+        """A task of the cluster."""
+        there = [self._there(each) if isinstance(each, Sample | Rows) else each for each in arguments]
+        return self.cluster.run(function, *there)
+
+    def _there(self, rows: Sample | Rows) -> Future:
+        if id(rows) not in self.sent:
+            future = self.cluster.client.scatter(rows, broadcast=True, hash=False)
+            self.sent[id(rows)] = rows, future
+        return self.sent[id(rows)][1]

@@ -1,0 +1,271 @@
+"""One level of many trees at once, for rows that no machine holds: GREEDYTREE, breadth first.
+
+Every block of rows counts (``count_rows``); counts of blocks add up; the split of each node is chosen from
+the sums alone (``choose_splits``), by the rules of ``split``; every block moves its rows to the children
+(``move_rows``). Integers add up exactly, so the trees are those of ``grow``, whatever the blocks.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetforest.arrays import LEAF, Codes, Counts, Flags, Floats, Ids, Keys
+from budgetforest.binning import Columns
+from budgetforest.draws import mix
+from budgetforest.impurity import evaluate, value_of
+from budgetforest.jit import inner, kernel
+from budgetforest.room import Plan, Room, room_for_growth
+from budgetforest.rows import Profile
+from budgetforest.split import LEAST_DROP, Node, is_better, search_nominal, search_numeric
+from budgetforest.tree import BY_CATEGORY, MISSING_LEFT
+
+
+class Standing(NamedTuple):
+    """Where the rows of a block stand in some trees."""
+
+    times: Ids
+    """(t, n) how often a row was drawn for a tree."""
+    node: Ids
+    """(t, n) the number of its node in the level, nodes that split first; -1 where it is in none."""
+
+
+class Splits(NamedTuple):
+    """What becomes of the nodes of a level, but for small ones."""
+
+    feature: Ids
+    """(d) ``LEAF`` where a node does not split."""
+    cut: Ids
+    """(d) the last code on the left."""
+    threshold: Floats
+    route: Ids
+    total: Counts
+    """(d, k) class counts of the nodes."""
+    impurity: Floats
+    floor: Floats
+    """(d) of roots: see ``Tree.floor``."""
+    first: Ids
+    """(d + 1) where the children of a node begin: left and right, or one per category and one for missing."""
+    counts: Counts
+    """(c, k) class counts of the children; all zero where a category has no row."""
+    below: Floats
+    """(c) F of the children."""
+
+
+def cells_of(columns: Columns) -> Counts:
+    """(m + 1) where the codes of each feature begin among all, missing counted in."""
+    begin: Counts = np.concatenate([[0], np.cumsum(columns.n_codes + 1)]).astype(np.int64)
+    return begin
+
+
+def counts_of_block(
+    columns: Columns, label: Ids, standing: Standing, first: int, last: int, n_classes: int
+) -> NDArray[np.int32]:
+    """(nodes, cells, k) class counts by code, of the nodes from ``first`` up to ``last``."""
+    n = len(label)
+    begin = cells_of(columns)
+    counts = np.zeros((last - first, int(begin[-1]), n_classes), np.int32)
+    count_rows(columns.codes, label, standing, first, begin, counts, np.empty((3, n), np.int64))
+    return counts
+
+
+@kernel
+def count_rows(
+    codes: Codes,
+    label: Ids,
+    standing: Standing,
+    first: int,
+    begin: Counts,
+    counts: NDArray[np.int32],
+    room: Counts,
+) -> None:
+    """Add up ``counts_of_block``, feature by feature; ``room`` (3, n) is for rows that are in the nodes."""
+    k = np.uintp(counts.shape[2])
+    flat = counts.reshape(-1)
+    rows = room[0]
+    place = room[1]
+    times = room[2]
+    for t in range(standing.node.shape[0]):
+        n = 0
+        for i in range(len(label)):
+            node = np.int64(standing.node[t, i]) - first
+            if 0 <= node < len(counts):
+                rows[n] = i
+                place[n] = node * counts.shape[1] * counts.shape[2] + label[i]
+                times[n] = standing.times[t, i]
+                n += 1
+        for j in range(codes.shape[0]):
+            column = codes[j]
+            first_cell = np.uintp(begin[j])
+            for r in range(n):
+                # unsigned, so that no index is checked for being negative
+                cell = first_cell + np.uintp(column[np.uintp(rows[r])])
+                flat[np.uintp(place[r]) + cell * k] += np.int32(times[r])
+
+
+def choose_splits(
+    columns: Columns, plan: Plan, counts: NDArray[np.int32], keys: Keys, is_root: Flags
+) -> Splits:
+    """The best split of every node from its ``counts`` (d, cells, k), its key, and whether it is a root."""
+    d, _, k = counts.shape
+    begin = cells_of(columns)
+    splits = Splits(
+        feature=np.full(d, LEAF, np.int32),
+        cut=np.full(d, -1, np.int32),
+        threshold=np.full(d, np.nan),
+        route=np.zeros(d, np.int32),
+        total=counts[:, : begin[1]].sum(axis=1, dtype=np.int64),
+        impurity=np.zeros(d),
+        floor=np.full(d, np.inf),
+        first=np.zeros(d + 1, np.int32),
+        counts=np.zeros((0, k), np.int64),
+        below=np.zeros(0),
+    )
+    search_splits(columns, plan, counts, begin, keys, is_root, room_for_growth(columns, plan, 1), splits)
+    children = [
+        _children(counts[at], begin, splits.feature[at], splits.cut[at], splits.route[at]) for at in range(d)
+    ]
+    below = np.concatenate(children)
+    return splits._replace(
+        first=np.cumsum([0, *map(len, children)]).astype(np.int32),
+        counts=below,
+        below=np.array([value_of(plan.measure.impurity, c * plan.measure.unit) for c in below], np.float64),
+    )
+
+
+def _children(counts: NDArray[np.int32], begin: Counts, feature: int, cut: int, route: int) -> Counts:
+    """(children, k) class counts of a node's children."""
+    if feature == LEAF:
+        return np.zeros((0, counts.shape[1]), np.int64)
+    by_code = counts[begin[feature] : begin[feature + 1]].astype(np.int64)
+    if route == BY_CATEGORY:
+        return by_code
+    left = by_code[: cut + 1].sum(axis=0) + (by_code[-1] if route == MISSING_LEFT else 0)
+    return np.array([left, by_code.sum(axis=0) - left])
+
+
+@kernel
+def search_splits(
+    columns: Columns,
+    plan: Plan,
+    counts: NDArray[np.int32],
+    begin: Counts,
+    keys: Keys,
+    is_root: Flags,
+    room: Room,
+    splits: Splits,
+) -> None:
+    """Fill in feature, cut, threshold, route, impurity and floor of every node."""
+    for at in range(len(counts)):
+        here = counts[at]
+        classes = take_total(here[: begin[1]], plan, room)
+        n = 0.0
+        for c in range(plan.n_classes):
+            n += room.shares[0, c]
+        impurity = evaluate(plan.measure.impurity, room.shares[0])
+        splits.impurity[at] = impurity
+        if impurity <= 0.0:
+            continue
+        node = Node(
+            room.total[:classes],
+            impurity,
+            n,
+            keys[at],
+            room.shares[1, :classes],
+            room.shares[2, :classes],
+        )
+        best = int(np.int64(LEAF))
+        best_cost = 0.0
+        best_drop = 0.0
+        for j in range(len(plan.cost)):
+            size = profile_from(here[begin[j] : begin[j + 1]], room.buffer[:classes], room.profile)
+            if is_root[at]:
+                drop = impurity - search_nominal(room.profile, size, node, plan.measure)
+                if drop > LEAST_DROP:
+                    splits.floor[at] = min(splits.floor[at], plan.least[j] / drop)
+            cut = -1
+            threshold = np.nan
+            route = BY_CATEGORY
+            if columns.nominal[j]:
+                left = search_nominal(room.profile, size, node, plan.measure)
+            else:
+                left, cut, threshold, route = search_numeric(
+                    room.profile,
+                    size,
+                    plan.splitter,
+                    columns.points[columns.offset[j] : columns.offset[j + 1]],
+                    mix(node.key, columns.key[j]),
+                    node,
+                    plan.measure,
+                    room.cuts,
+                    room.thresholds,
+                )
+            drop = impurity - left
+            if is_better(j, plan.cost[j], drop, best, best_cost, best_drop):
+                best = j
+                best_cost = plan.cost[j]
+                best_drop = drop
+                splits.feature[at] = j
+                splits.cut[at] = cut
+                splits.threshold[at] = threshold
+                splits.route[at] = route
+
+
+@inner
+def take_total(by_code: NDArray[np.int32], plan: Plan, room: Room) -> int:
+    """Class counts of a node from those of one feature; returns how many classes it has.
+
+    ``room.buffer`` holds the classes: all, or where F allows it those that have rows.
+    """
+    classes = 0
+    for c in range(plan.n_classes):
+        total = 0
+        for code in range(len(by_code)):
+            total += by_code[code, c]
+        room.shares[0, c] = total * plan.measure.unit
+        if total > 0 or not plan.measure.symmetric:
+            room.total[classes] = total
+            room.buffer[classes] = c
+            classes += 1
+    return classes
+
+
+@inner
+def profile_from(by_code: NDArray[np.int32], classes: Ids, profile: Profile) -> int:
+    """The profile of a feature from its counts by code, the last of which is of missing values."""
+    size = 0
+    for code in range(len(by_code) - 1):
+        present = 0
+        for c in range(len(classes)):
+            present += by_code[code, classes[c]]
+        if present == 0:
+            continue
+        for c in range(len(classes)):
+            before = profile.upto[size - 1, c] if size > 0 else 0
+            profile.upto[size, c] = before + by_code[code, classes[c]]
+        profile.code[size] = code
+        size += 1
+    for c in range(len(classes)):
+        profile.missing[c] = by_code[len(by_code) - 1, classes[c]]
+    return size
+
+
+@kernel
+def move_rows(codes: Codes, n_codes: Ids, node: Ids, splits: Splits, number: Ids, moved: Ids) -> None:
+    """``moved`` (t, n): the child that each row goes to, by its ``number`` (c) in the next level, or -1."""
+    for t in range(node.shape[0]):
+        for i in range(node.shape[1]):
+            moved[t, i] = -1
+            at = node[t, i]
+            if at < 0 or at >= len(splits.feature) or splits.feature[at] == LEAF:
+                continue
+            j = splits.feature[at]
+            child = np.int64(codes[j, i])
+            if splits.route[at] != BY_CATEGORY:
+                goes_left = child <= splits.cut[at] or (
+                    splits.route[at] == MISSING_LEFT and child == n_codes[j]
+                )
+                child = np.int64(0) if goes_left else np.int64(1)
+            moved[t, i] = number[splits.first[at] + child]

@@ -1,0 +1,471 @@
+"""The same forest on every engine: here, in blocks, on threads and on processes of a Dask cluster."""
+
+import math
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("distributed")
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+from distributed import Client, LocalCluster
+
+import budgetforest.dask as on_cluster
+from budgetforest import BudgetForestClassifier, ClusterFailed, InvalidData, InvalidParameter
+from budgetforest.binning import census_of, merged, points_of, quantile_edges
+from budgetforest.dask import edges, levels, places
+from budgetforest.dask.cluster import check_workers
+from budgetforest.dask.meters import exact_sum
+from budgetforest.train import Rows
+
+pytestmark = pytest.mark.usefixtures("quiet", "many_levels")
+
+KILLS = int(os.environ.get("KILLS", "1"))
+QUIET = {"dashboard_address": ":0", "silence_logs": 50}
+
+
+@pytest.fixture
+def many_levels(monkeypatch):
+    """Small rows act large: nodes are small late, frontiers are sliced, rows have several ranges."""
+    monkeypatch.setattr(levels, "LEAST_SMALL", 12)
+    monkeypatch.setattr(levels, "SHARES", 20)
+    monkeypatch.setattr(levels, "MOST_COUNTS", 6000)
+    monkeypatch.setattr(places, "RANGE_ROWS", 40)
+    monkeypatch.setattr(edges, "MANY", 16)
+
+
+@pytest.fixture(scope="module")
+def clients():
+    """Clusters by their number of processes; 0 for threads of this one."""
+    found = {}
+
+    def client(processes):
+        if processes not in found:
+            size = {"n_workers": max(1, processes), "threads_per_worker": 1 if processes else 3}
+            cluster = LocalCluster(processes=processes > 0, **size, **QUIET)
+            found[processes] = Client(cluster)
+        return found[processes]
+
+    yield client
+    for each in found.values():
+        each.close()
+        each.cluster.close()
+
+
+@cache
+def table():
+    """Numbers, some missing and some tied, categories, and labels that depend on them."""
+    rng = np.random.default_rng(3)
+    n = 240
+    X = rng.normal(size=(n, 5)).round(1)
+    kind = rng.choice(["oak", "fir", "elm", "ash"], n)
+    y = np.digitize(X[:, 0] + X[:, 1] * (kind == "oak") + rng.normal(0, 0.3, n), [-0.5, 0.6])
+    X[rng.random(X.shape) < 0.08] = np.nan
+    frame = pd.DataFrame(X, columns=list("abcde")).assign(kind=kind)
+    frame.loc[:7, "kind"] = None
+    times = rng.integers(0, 4, n)
+    return frame, np.array(["low", "mid", "top"])[y], times, rng.random(n)
+
+
+def spread_of(counts):
+    """An admissible impurity of one's own: the product of the two largest classes."""
+    ordered = np.sort(counts)
+    return ordered[-1] * ordered[-2]
+
+
+CASES = {
+    "binned": {
+        "budget": 3,
+        "alpha": [0, 4],
+        "groups": ["one", "one", "", "", ""],
+        "max_trees": 5,
+        "max_bins": 9,
+    },
+    "exact": {
+        "splitter": "exact",
+        "class_weight": "balanced",
+        "answer": "proba",
+        "budget": 4,
+        "max_trees": 3,
+    },
+    "random": {"splitter": "random", "alpha": 2, "max_trees": 3},
+    "expected": {
+        "impurity": "entropy",
+        "criterion": "expected",
+        "alpha": 0.1,
+        "bootstrap": False,
+        "max_trees": 1,
+    },
+}
+
+
+def case(name):
+    """Parameters, rows, labels and weights of a case."""
+    frame, y, times, shares = table()
+    parameters = {"method": "paper", "random_state": 5} | CASES[name]
+    if name in ("exact", "expected"):
+        return parameters, frame, pd.Series(y), pd.Series(shares if name == "exact" else times)
+    return parameters, frame[list("abcde")].to_numpy(), y, times if name == "binned" else None
+
+
+@cache
+def trained_here(name):
+    parameters, X, y, weight = case(name)
+    return BudgetForestClassifier(**parameters).fit(X, y, sample_weight=weight)
+
+
+def in_blocks(rows, sizes, order=None):
+    """Rows as a Dask collection in blocks of these sizes."""
+    ends = np.cumsum(sizes)
+    parts = [rows[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+    parts = [parts[at] for at in order or range(len(parts))]
+    if isinstance(rows, np.ndarray):
+        return da.concatenate([da.from_array(part, chunks=-1) for part in parts])
+    return dd.from_delayed([dask.delayed(part) for part in parts], meta=rows[:0])
+
+
+def same_training(one, other):
+    """Every array of every forest, the path, and what else a training leaves."""
+    assert repr(one.path_) == repr(other.path_)
+    assert one.training_ == other.training_
+    assert one._trained.prior_error == pytest.approx(other._trained.prior_error, nan_ok=True, abs=0)
+    for mine, its in zip(one._trained.offers, other._trained.offers, strict=True):
+        assert repr(mine.points) == repr(its.points)
+        for tree, twin in zip(mine.trees, its.trees, strict=True):
+            for part, same in zip(tree, twin, strict=True):
+                assert part.dtype == same.dtype
+                np.testing.assert_array_equal(part, same)
+    np.testing.assert_array_equal(one.forest_.prior, other.forest_.prior)
+    assert one.forest_.schema == other.forest_.schema
+
+
+UNEVEN = [1, 90, 0, 13, 60, 6, 70]
+ENGINES = {
+    "one block": (0, [240], None, "rows"),
+    "three blocks": (0, [80, 80, 80], None, "rows"),
+    "seven uneven blocks": (0, UNEVEN, None, "rows"),
+    "shuffled blocks": (0, UNEVEN, [3, 6, 0, 5, 2, 1, 4], "rows"),
+    "two processes": (2, [80, 80, 80], None, "rows"),
+    "four processes": (4, UNEVEN, None, "rows"),
+    "trees over workers": (2, [80, 80, 80], None, "trees"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_grows_the_same_forest(engine, name, clients):
+    processes, sizes, order, spread = ENGINES[engine]
+    parameters, *rows = case(name)
+    X, y, weight = (None if part is None else in_blocks(part, sizes, order) for part in rows)
+    model = on_cluster.fit(
+        BudgetForestClassifier(**parameters),
+        X,
+        y,
+        sample_weight=weight,
+        client=clients(processes),
+        spread=spread,
+    )
+    same_training(trained_here(name), model)
+
+
+@pytest.mark.parametrize("spread", ["rows", "trees"])
+def test_validation_rows_of_the_caller_are_spread_too(spread, clients):
+    frame, y, _, _ = table()
+    X = frame[list("abcde")].to_numpy()
+    here = BudgetForestClassifier(3, method="paper", alpha=0, max_trees=4, random_state=0)
+    here.fit(X[:150], y[:150], validation=(X[150:], y[150:]))
+    there = BudgetForestClassifier(3, method="paper", alpha=0, max_trees=4, random_state=0)
+    validation = (in_blocks(X[150:], [40, 50]), in_blocks(y[150:], [40, 50]))
+    train = in_blocks(X[:150], [100, 50]), in_blocks(y[:150], [100, 50])
+    on_cluster.fit(there, *train, validation=validation, client=clients(0), spread=spread)
+    same_training(here, there)
+
+
+def test_method_auto_grows_its_forests_on_the_workers(clients):
+    frame, y, _, _ = table()
+    here = BudgetForestClassifier(3, max_trees=4, random_state=0).fit(frame, y)
+    there = BudgetForestClassifier(3, max_trees=4, random_state=0)
+    blocks = in_blocks(frame, [100, 140]), in_blocks(pd.Series(y), [100, 140])
+    on_cluster.fit(there, *blocks, client=clients(2))
+    same_training(here, there)
+    with pytest.raises(InvalidParameter, match="take method='paper'"):
+        on_cluster.fit(there, *blocks, client=clients(2), spread="rows")
+
+
+def test_an_impurity_of_ones_own_goes_to_the_workers(clients):
+    frame, y, _, _ = table()
+    X = frame[["a", "b", "c"]].to_numpy()
+    parameters = {"method": "paper", "impurity": spread_of, "max_trees": 2, "random_state": 0}
+    here = BudgetForestClassifier(**parameters).fit(X, y)
+    for spread in ("rows", "trees"):
+        there = BudgetForestClassifier(**parameters)
+        on_cluster.fit(there, X, y, client=clients(2), spread=spread)
+        same_training(here, there)
+
+
+def test_a_folder_of_parquet_files_is_read_on_the_workers(clients, tmp_path):
+    frame, y, _, _ = table()
+    whole = frame.assign(state=y)
+    for at, rows in enumerate(np.array_split(np.arange(240), 3)):
+        whole.iloc[rows].to_parquet(tmp_path / f"part-{at}.parquet")
+    here = BudgetForestClassifier(3, method="paper", alpha=0, max_trees=3, random_state=0).fit(frame, y)
+    for spread in ("rows", "trees"):
+        there = BudgetForestClassifier(3, method="paper", alpha=0, max_trees=3, random_state=0)
+        on_cluster.fit(there, tmp_path, "state", client=clients(2), spread=spread)
+        same_training(here, there)
+    with pytest.raises(InvalidData, match="y='stat' is no column"):
+        on_cluster.fit(there, tmp_path, "stat", client=clients(2))
+    with pytest.raises(InvalidData, match=r"holds no \*\.parquet"):
+        on_cluster.fit(there, tmp_path / "elsewhere", "state", client=clients(2))
+
+
+def test_labels_and_costs_of_blocks_are_those_of_all_rows(clients, tmp_path):
+    model = trained_here("binned")
+    X = case("binned")[1]
+    with clients(0).as_current():
+        labels = on_cluster.predict(model, in_blocks(X, UNEVEN))
+        costs = on_cluster.acquisition_cost(model, in_blocks(X, UNEVEN))
+        np.testing.assert_array_equal(labels.compute(), model.predict(X))
+        np.testing.assert_array_equal(costs.compute(), model.acquisition_cost(X))
+    model, frame = trained_here("exact"), table()[0]
+    turned = frame.set_index(np.arange(1000, 1240))
+    turned[:120].to_parquet(tmp_path / "a.parquet")
+    turned[120:].to_parquet(tmp_path / "b.parquet")
+    with clients(0).as_current():
+        for rows in (in_blocks(turned, UNEVEN), tmp_path):
+            labels = on_cluster.predict(model, rows).compute()
+            costs = on_cluster.acquisition_cost(model, rows).compute()
+            assert labels.index.tolist() == turned.index.tolist()
+            np.testing.assert_array_equal(labels, model.predict(frame))
+            np.testing.assert_array_equal(costs, model.acquisition_cost(frame))
+
+
+def killing(client, seconds):
+    """Kill a worker after a while, as if its machine was lost."""
+    pid = random.choice(list(client.run(os.getpid).values()))
+    timer = threading.Timer(seconds, os.kill, (pid, signal.SIGKILL))
+    timer.start()
+    return timer
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["binned", "random"])
+def test_a_killed_worker_changes_nothing(name):
+    parameters, *rows = case(name)
+    parts = [None if part is None else in_blocks(part, [80, 80, 80]) for part in rows]
+    moment = random.Random(0)
+    with LocalCluster(n_workers=3, threads_per_worker=1, **QUIET) as cluster, Client(cluster) as client:
+        took = 5.0
+        for kill in range(KILLS + 1):  # the first one is undisturbed, and shows how long it takes
+            start = time.monotonic()
+            timer = killing(client, moment.random() * took) if kill else None
+            model = BudgetForestClassifier(**parameters)
+            on_cluster.fit(model, *parts[:2], sample_weight=parts[2], client=client, spread="rows")
+            took = took if kill else time.monotonic() - start
+            if timer:
+                timer.cancel()
+            same_training(trained_here(name), model)
+            client.wait_for_workers(3, timeout=120)
+
+
+def test_an_interrupted_training_leaves_no_tasks(clients, monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    frame, y, _, _ = table()
+    client = clients(0)
+    monkeypatch.setattr(levels, "hang_children", interrupt)
+    blocks = in_blocks(frame, [100, 140]), in_blocks(pd.Series(y), [100, 140])
+    with pytest.raises(KeyboardInterrupt):
+        on_cluster.fit(BudgetForestClassifier(method="paper"), *blocks, client=client, spread="rows")
+    for _ in range(100):  # tasks are given up soon, not at once
+        left = [key for key in client.futures if str(key).startswith(("stand", "count", "encoded", "choose"))]
+        if not left:
+            return
+        time.sleep(0.05)
+    pytest.fail(f"{left} are still wanted")
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_added_is_used(monkeypatch):
+    name = "random"
+    parameters, *rows = case(name)
+    X, y = (in_blocks(part, [60, 60, 60, 60]) for part in rows[:2])
+    hang = levels.hang_children
+    with LocalCluster(n_workers=1, threads_per_worker=1, **QUIET) as cluster, Client(cluster) as client:
+
+        def add_worker(*arguments):
+            if len(client.nthreads()) == 1:
+                cluster.scale(2)
+                client.wait_for_workers(2, timeout=120)
+            return hang(*arguments)
+
+        monkeypatch.setattr(levels, "hang_children", add_worker)
+        client.get_task_stream()  # from now on
+        model = BudgetForestClassifier(**parameters)
+        on_cluster.fit(model, X, y, client=client, spread="rows")
+        assert len({task["worker"] for task in client.get_task_stream()}) == 2
+    same_training(trained_here(name), model)
+
+
+def test_the_page_about_clusters_runs(clients, monkeypatch):
+    page = (Path(__file__).parent.parent / "docs" / "cluster.md").read_text()
+    block = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
+    monkeypatch.setattr("distributed.Client", lambda **options: clients(0))
+    scope = {}
+    exec(block, scope)
+    assert 0 < scope["paid"] <= 3
+
+
+def started(command, *arguments, cwd):
+    """A command of Dask's own."""
+    executable = Path(sys.executable).with_name("dask")
+    return subprocess.Popen([executable, command, *arguments], cwd=cwd, stderr=subprocess.DEVNULL)
+
+
+@pytest.mark.slow
+def test_a_lost_scheduler_is_named_and_the_training_resumes(tmp_path):
+    parameters, X, y, weight = case("binned")
+    model = BudgetForestClassifier(**parameters)
+    kept = tmp_path / "kept"
+    for lose in (True, False):
+        file = tmp_path / f"scheduler-{lose}.json"
+        own = ("--scheduler-file", file)
+        processes = [
+            started("scheduler", *own, "--no-dashboard", "--port", "0", cwd=tmp_path),
+            *(started("worker", *own, "--nthreads", "1", "--no-dashboard", cwd=tmp_path) for _ in range(2)),
+        ]
+        try:
+            while not file.exists():
+                time.sleep(0.1)
+            with dask.config.set({"distributed.comm.timeouts.connect": "3s"}):
+                client = Client(scheduler_file=str(file))
+                client.wait_for_workers(2, timeout=120)
+                blocks = [in_blocks(part, [100, 140]) for part in (X, y, weight)]
+
+                def lose_it(scheduler=processes[0]):
+                    while not any(kept.glob("*.safetensors")):
+                        time.sleep(0.05)
+                    scheduler.kill()
+
+                if lose:
+                    threading.Thread(target=lose_it).start()
+                    with pytest.raises(ClusterFailed, match="with the same checkpoint"):
+                        fit_with(model, blocks, client, kept)
+                else:
+                    fit_with(model, blocks, client, kept)
+                client.close()
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+    same_training(trained_here("binned"), model)
+
+
+def fit_with(model, blocks, client, checkpoint):
+    on_cluster.fit(
+        model, *blocks[:2], sample_weight=blocks[2], client=client, spread="rows", checkpoint=checkpoint
+    )
+
+
+class Workers:
+    """A client whose workers have these versions."""
+
+    class scheduler:
+        address = "tcp://somewhere"
+
+    def __init__(self, *versions):
+        self.versions = versions
+
+    def run_on_scheduler(self, function, names):
+        return function(names)
+
+    def run(self, function, names):
+        here = function(names)
+        found = [[other or mine for other, mine in zip(each, here, strict=True)] for each in self.versions]
+        return {f"worker-{at}": [v if v != "none" else "" for v in each] for at, each in enumerate(found)}
+
+
+def test_workers_that_cannot_be_used_are_named(clients):
+    check_workers(Workers(["", "", ""]))
+    for workers, message in [
+        (Workers(), "has no workers"),
+        (Workers(["", "", ""], ["none", "", ""]), "worker-1 lacks budgetforest"),
+        (Workers(["0.0.9", "", ""]), "worker-0 has budgetforest 0.0.9"),
+        (Workers(["", "0.1", ""]), "worker-0 has numba 0.1"),
+    ]:
+        with pytest.raises(ClusterFailed, match=message):
+            check_workers(workers)
+    check_workers(clients(0))
+
+
+def test_blocks_that_do_not_match_are_refused(clients):
+    frame, y, _, _ = table()
+    model = BudgetForestClassifier(method="paper")
+    blocks = in_blocks(frame, [100, 140]), in_blocks(pd.Series(y), [100, 70, 70])
+    with pytest.raises(InvalidData, match="X 2, y 3; repartition"):
+        on_cluster.fit(model, *blocks, client=clients(0))
+    with pytest.raises(InvalidData, match="y is a ndarray"):
+        on_cluster.fit(model, blocks[0], y, client=clients(0))
+    with pytest.raises(InvalidParameter, match="spread='columns'"):
+        on_cluster.fit(model, *blocks, client=clients(0), spread="columns")
+
+
+@given(st.data(), st.integers(2, 9), st.booleans())
+def test_points_of_blocks_are_those_of_the_column(data, bins, ranked):
+    column = np.array(
+        data.draw(st.lists(st.sampled_from([*range(12), np.nan]), min_size=1, max_size=60)), float
+    )
+    weights = np.array([data.draw(st.integers(1, 3)) for _ in column])
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(column)), max_size=4)))
+    blocks = zip(np.split(column, cuts), np.split(weights, cuts), strict=True)
+    whole = points_of(census_of(column, weights), ranked=ranked, max_bins=bins)
+    parts = merged([census_of(*block) for block in blocks])
+    np.testing.assert_array_equal(points_of(parts, ranked=ranked, max_bins=bins), whole)
+
+
+@given(st.lists(st.floats(0, 1e300)), st.integers(0, 9))
+def test_exact_sums_of_blocks_add_up_to_the_exact_sum(numbers, cut):
+    parts = np.array(numbers[:cut]), np.array(numbers[cut:])
+    assert float(sum(exact_sum(part) for part in parts)) == math.fsum(numbers)
+
+
+@given(st.data(), st.integers(2, 9), st.integers(9, 20))
+def test_edges_from_pivots_are_those_of_the_column(data, bins, many):
+    """The steps of ``edges.outline``, without a cluster."""
+    size = data.draw(st.integers(1, 80))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    X = rng.integers(0, data.draw(st.sampled_from([5, 30, 1000])), (size, 2)) / 7
+    X[rng.random(X.shape) < data.draw(st.sampled_from([0.0, 0.3]))] = np.nan
+    weight = rng.integers(1, 4, size) if data.draw(st.booleans()) else np.ones(size, int)
+    rows = Rows(X, np.zeros(size, np.int32), weight, np.zeros(size, np.uint64))
+    cuts = sorted(data.draw(st.lists(st.integers(0, size), max_size=3)))
+    blocks = [rows.take(part) for part in np.split(np.arange(size), cuts)]
+    sketches = edges.merge(many, [edges.sketch(block, 0, many) for block in blocks])
+    upto = edges.add([edges.weigh(block, 0, sketches) for block in blocks])
+    wanted = edges.brackets(sketches, upto, bins)
+    inside = edges.merge_all([edges.look_inside(block, 0, sketches, wanted) for block in blocks])
+    for j in range(2):
+        known = sketches[j]
+        expected = points_of(census_of(X[:, j], weight), ranked=False, max_bins=bins)
+        if known.is_whole:
+            found = points_of(known.census, ranked=False, max_bins=bins)
+        else:
+            census = edges.in_place(known, upto[j], wanted[j], inside[j])
+            found = quantile_edges(census, bins - int(known.census.gaps))
+        np.testing.assert_array_equal(found, expected)
