@@ -26,6 +26,8 @@ SQRT = "random forest, sqrt"
 RF, LAZY = "LightGBM rf, a round", "LightGBM, lazy costs, a round"
 MOST_LEAVES = 131_072
 """That LightGBM allows."""
+MOST_MEGABYTES = 4096
+"""Of LightGBM's histograms: it would keep one of every leaf and feature, tens of gigabytes."""
 
 
 def measure(quick: bool) -> dict:
@@ -84,7 +86,7 @@ def lightgbm_trees(rows: Labelled, leaves: int, rounds: int = 1, **how: Any) -> 
     """Trees of so many leaves; of more than two classes one a class in every round."""
     classes = int(rows.y.max()) + 1
     objective = {"objective": "multiclass", "num_class": classes} if classes > 2 else {"objective": "binary"}
-    plain = {"num_threads": 1, "verbosity": -1, "seed": 0}
+    plain = {"num_threads": 1, "verbosity": -1, "seed": 0, "histogram_pool_size": MOST_MEGABYTES}
     size = {
         "num_leaves": int(np.clip(leaves, 2, MOST_LEAVES)),
         "min_data_in_leaf": 1,

@@ -193,7 +193,7 @@ def count_errors(
     """Add to every node the weight of its rows that are not of its majority."""
     for t in range(len(roots) - 1):
         for i in range(len(X)):
-            node = roots[t]
+            node = int(np.int64(roots[t]))
             while True:
                 if top[node] != label[i]:
                     errors[node] += weight[i]
@@ -210,7 +210,7 @@ def tag_pairs(tree: Tree, roots: Ids, X: Matrix, group: Ids, tags: Keys, keys: K
     for i in range(len(X)):
         for t in range(len(roots) - 1):
             walk = i * (len(roots) - 1) + t
-            node = roots[t]
+            node = int(np.int64(roots[t]))
             while tree.feature[node] != LEAF:
                 j = tree.feature[node]
                 for pair in (np.int64(j), np.int64(m + group[j])):
@@ -230,7 +230,7 @@ def list_pairs(
     found = 0
     for at in range(len(rows)):
         for t in range(len(roots) - 1):
-            node = roots[t]
+            node = int(np.int64(roots[t]))
             while tree.feature[node] != LEAF:
                 j = tree.feature[node]
                 if columns[at] == j or columns[at] == m + group[j]:
