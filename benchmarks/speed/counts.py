@@ -74,7 +74,7 @@ def criteria(figures: dict) -> Iterator[Criterion]:
     for run in figures["runs"]:
         limit = cells_of(run) / seconds(run["times"], UPDATES) / 1e9
         ratio = seconds(run["times"], OURS) / seconds(run["times"], UPDATES)
-        what = f"{run['rows']:,} x {run['features']}: counts of the root, of the limit of {limit:.2f} billion updates a second"
+        what = f"{run['rows']:,} x {run['features']}: counts of the root, limit {limit:.2f} billion updates a second"
         yield at_most(what, 2, ratio)
 
 

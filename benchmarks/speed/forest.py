@@ -56,7 +56,7 @@ def criteria(figures: dict) -> Iterator[Criterion]:
     """What is asked."""
     for run in figures["runs"]:
         ratio = seconds(run["times"], THEIRS) / seconds(run["times"], OURS)
-        yield at_least(f"{run['title']}: the whole experiment, than a forest of as many trees", 4, ratio)
+        yield at_least(f"{run['title']}: the whole experiment beside a forest of as many trees", 4, ratio)
 
 
 def draw(figures: dict, docs: Path) -> None:

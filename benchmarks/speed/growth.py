@@ -114,7 +114,7 @@ def criteria(figures: dict) -> Iterator[Criterion]:
         if found["what"] == "rows":
             yield at_most("twice the rows", 2.1, worst_doubling(*line(found, OURS)))
     times = figures["threads"]["times"]
-    yield at_least("two threads, than one", 1.7, seconds(times, ONE) / seconds(times, TWO))
+    yield at_least("two threads beside one", 1.7, seconds(times, ONE) / seconds(times, TWO))
 
 
 def draw(figures: dict, docs: Path) -> None:

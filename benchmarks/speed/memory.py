@@ -21,7 +21,7 @@ def measure(quick: bool) -> dict:
     """Megabytes at the peak of a fit of two trees and of a prediction."""
     if not peak.RESET.exists():
         return {"runs": [], "absent": [f"memory: this system has no {peak.RESET}"]}
-    shapes = [(2_000, 10)] if quick else SHAPES
+    shapes = [(20_000, 20)] if quick else SHAPES
     cases = [(n, m, jobs) for n, m in shapes for jobs in ((1,) if quick else THREADS)]
     return {"runs": [peaks(*case, quick=quick) for case in track(cases, "memory")], "absent": []}
 

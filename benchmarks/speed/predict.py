@@ -74,7 +74,7 @@ def criteria(figures: dict) -> Iterator[Criterion]:
     """What is asked."""
     for run in figures["runs"]:
         ratio = seconds(run["times"], THEIRS) / seconds(run["times"], OURS)
-        yield at_least(f"{name_of(run)}: labels and costs, than scikit-learn's labels", 3, ratio)
+        yield at_least(f"{name_of(run)}: labels and costs beside scikit-learn's labels", 3, ratio)
 
 
 def draw(figures: dict, docs: Path) -> None:

@@ -110,7 +110,7 @@ def criteria(figures: dict) -> Iterator[Criterion]:
 
 def draw(figures: dict, docs: Path) -> None:
     """The dearest kernels of every action."""
-    draw_panels(figures["cold"], _panel, docs / "speed-compiling.svg")
+    draw_panels(figures["cold"], _panel, docs / "speed-compiling.svg", across=2, size=(6, 3.6))
 
 
 def _panel(ax: Axes, cold: dict) -> None:

@@ -55,9 +55,10 @@ Criterion = tuple[str, str, bool]
 
 def at_least(what: str, times: float, found: float) -> Criterion:
     """So many times faster, or more."""
-    return f"{what}: at least {times:g} times", f"{found:.2f}", found >= times
+    how = f"at least {times:g} times as fast" if times > 1 else "not slower"
+    return f"{what}: {how}", f"{found:.2f}", found >= times
 
 
 def at_most(what: str, times: float, found: float) -> Criterion:
     """So many times slower, or less."""
-    return f"{what}: at most {times:g} times", f"{found:.2f}", found <= times
+    return f"{what}: at most {times:g} times as long", f"{found:.2f}", found <= times
