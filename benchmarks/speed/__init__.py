@@ -23,7 +23,7 @@ TOPICS = {
 HEAD = """# Speed
 
 Written by `make bench` from the figures in `{results}`; nothing here is typed by hand. What is compared takes turns
-in one process, at least five times after one that is not counted. Seconds are medians by the clock, with the least
+in one process, at least five times, everything being compiled before. Seconds are medians by the clock, with the least
 and the most; *CPU* are those of the processor, of all threads together.
 """
 
