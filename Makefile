@@ -25,7 +25,7 @@ check: $(VENV)/.check  ## format, lint, types, import order
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-bench: $(VENV)/.bench  ## measure speed beside scikit-learn, what certain exit saves, the README's curve
+bench: $(VENV)/.bench  ## measure speed beside the peers, in an hour or two, write docs/speed.md; what certain exit saves, the README's curve
 	$(RUN) -m benchmarks
 
 paper: $(VENV)/.bench  ## measure the paper's tables and figures and the peers, within an hour; write docs/results.md

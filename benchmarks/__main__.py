@@ -9,31 +9,41 @@ import matplotlib
 from benchmarks import curve, data, exit, frontier, paper, speed
 from budgetforest import BudgetForestWarning
 
-MEASUREMENTS = {"speed": speed.run, "exit": exit.run, "curve": curve.run}
+quick_ = click.option("--quick", is_flag=True, help="Few rows and settings: minutes at most, for tests.")
+out_ = click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), help="Where to write instead of docs/."
+)
 
 
 @click.group(invoke_without_command=True)
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Run every measurement but the long ones (paper, frontier, cluster), or those named; results are written beside this package."""
+    """Measure speed, what certain exit saves and the README's curve, or what is named; results are written beside this package."""
     warnings.simplefilter("ignore", BudgetForestWarning)  # a constant column is no news here
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "budgetforest"  # the same picture is the same file
     if context.invoked_subcommand is None:
-        for run in MEASUREMENTS.values():
+        for run in (speed.run, exit.run, curve.run):
             run()
 
 
-for name, run in MEASUREMENTS.items():
-    main.command(name, help=run.__doc__)(run)
+main.command("exit", help=exit.run.__doc__)(exit.run)
+main.command("curve", help=curve.run.__doc__)(curve.run)
+
+
+@main.command("speed")
+@click.argument("names", nargs=-1, type=click.Choice(list(speed.TOPICS)))
+@quick_
+@out_
+def speed_(names: tuple[str, ...], quick: bool, out: Path | None) -> None:
+    """Measure speed beside the peers, all topics or the NAMES, and write the page of speed."""
+    speed.run(names, quick=quick, out=out)
 
 
 @main.command("paper")
 @click.argument("names", nargs=-1, type=click.Choice(list(paper.EXPERIMENTS)))
-@click.option("--quick", is_flag=True, help="Few rows, settings and runs: minutes instead of an hour.")
-@click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), help="Where to write instead of docs/."
-)
+@quick_
+@out_
 def paper_(names: tuple[str, ...], quick: bool, out: Path | None) -> None:
     """Measure the paper's tables and figures, all or the NAMES, and write the page of results."""
     paper.run(names, quick=quick, out=out)
@@ -41,11 +51,9 @@ def paper_(names: tuple[str, ...], quick: bool, out: Path | None) -> None:
 
 @main.command("frontier")
 @click.argument("sets", nargs=-1, type=click.Choice(data.names()), metavar="[SETS]...")
-@click.option("--quick", is_flag=True, help="Small sets and few settings: a minute.")
+@quick_
 @click.option("--again", is_flag=True, help="Measure budgetforest anew, beside what was kept of its peers.")
-@click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), help="Where to write instead of docs/."
-)
+@out_
 def frontier_(sets: tuple[str, ...], quick: bool, again: bool, out: Path | None) -> None:
     """Compare budgetforest with the best peer at every budget, on all data sets or the SETS."""
     frontier.run(sets, quick=quick, again=again, out=out)

@@ -7,7 +7,7 @@ import numpy as np
 from rich.progress import track
 
 from benchmarks.data import Data, present
-from benchmarks.speed import RESULTS
+from benchmarks.pages import RESULTS
 from budgetforest import BudgetForestClassifier
 from budgetforest.charge import charge
 from budgetforest.forest import Answer, first_trees

@@ -6,12 +6,19 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 
 
-def draw_panels(sets: Sequence[dict], panel: Callable[[plt.Axes, dict], None], path: Path) -> None:
-    """Three panels in a row, with one legend for all, that of the first."""
-    across = min(3, len(sets))
+def draw_panels(
+    sets: Sequence[dict],
+    panel: Callable[[plt.Axes, dict], None],
+    path: Path,
+    *,
+    across: int = 3,
+    size: tuple[float, float] = (4.2, 3.2),
+) -> None:
+    """So many panels in a row, with one legend for all, that of the first."""
+    across = min(across, len(sets))
     down = -(-len(sets) // across)
     figure, axes = plt.subplots(
-        down, across, figsize=(4.2 * across, 3.2 * down), layout="constrained", squeeze=False
+        down, across, figsize=(size[0] * across, size[1] * down), layout="constrained", squeeze=False
     )
     for ax in axes.flat[len(sets) :]:
         ax.set_visible(False)

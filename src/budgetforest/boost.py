@@ -133,7 +133,9 @@ def take_slopes(scores: Counts, label: Ids, slopes: Slopes) -> None:
     k = scores.shape[1]
     q = slopes.gradient.shape[1]
     for i in range(len(label)):
-        top = scores[i].max()
+        top = scores[i, 0]
+        for c in range(1, k):
+            top = max(top, scores[i, c])
         total = 0.0
         for c in range(k):
             total += np.exp((scores[i, c] - top) / BELIEF)
@@ -174,9 +176,10 @@ def boosted_tree(
     branches = np.empty(0, np.int32)
     n_branches = 0
     drawn = np.zeros(len(tree.feature), np.int64)
-    _put(sums, 0, 0, len(rows), -1, 0, 0, root_key)
-    waiting = 1
-    size = 0
+    nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
+    _put(sums, nothing, nothing, len(rows), nothing - 1, nothing, nothing, root_key)
+    waiting = nothing + 1
+    size = nothing
     while waiting > 0:
         waiting -= 1
         start, stop, parent, slot, depth = sums.waiting[waiting]
@@ -229,8 +232,8 @@ def boosted_tree(
             to_left = best.route == MISSING_LEFT
             middle = start + partition(cells, j, here, best.code, to_left, missing, sums.buffer)
             # the left child comes last, so that it follows its parent
-            _put(sums, waiting, middle, stop, node, RIGHT, depth + 1, mix(key, np.uint64(1)))
-            _put(sums, waiting + 1, start, middle, node, LEFT, depth + 1, mix(key, np.uint64(0)))
+            _put(sums, waiting, middle, stop, node, nothing + RIGHT, depth + 1, mix(key, np.uint64(1)))
+            _put(sums, waiting + 1, start, middle, node, nothing + LEFT, depth + 1, mix(key, np.uint64(0)))
             waiting += 2
     fill_empty_branches(drawn[:size], tree, branches)
     return size, branches[:n_branches]

@@ -230,7 +230,7 @@ def add_beliefs(
     """Add what every tree believes at the node where it stands, knowing only what was acquired."""
     for t in range(len(roots) - 1):
         for i in range(len(X)):
-            node = roots[t]
+            node = int(np.int64(roots[t]))
             while has_more[node] and acquired[i, nodes.feature[node]]:
                 node = child_of(nodes, node, X[i, nodes.feature[node]])
             for c in range(total.shape[1]):

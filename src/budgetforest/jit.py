@@ -68,12 +68,14 @@ def inner(function: Function) -> Function:
     """
     if numba.config.DISABLE_JIT:
         return kernel(function)
-    return _compiled(function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return _compiled(function, _nrt=False, no_cpython_wrapper=True)
 
 
 def _compiled(function: Function, **options: bool) -> Function:
     compiled: Function = _in_cache_folder(
-        lambda cache: numba.njit(cache=cache, nogil=True, error_model="numpy", **options)(function)
+        lambda cache: numba.njit(
+            cache=cache, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options
+        )(function)
     )
     return compiled
 

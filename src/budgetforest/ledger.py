@@ -86,7 +86,7 @@ def charge_rows(nodes: Tree, roots: Ids, X: Matrix, prices: Prices, ledger: Ledg
     """Pay for what each row meets, in the order it meets it: where the order of a group matters."""
     for t in range(len(roots) - 1):
         for i in range(len(X)):
-            charge_row(nodes, roots[t], X, i, prices, ledger)
+            charge_row(nodes, int(np.int64(roots[t])), X, i, prices, ledger)
 
 
 @inner

@@ -193,7 +193,7 @@ def count_errors(
     """Add to every node the weight of its rows that are not of its majority."""
     for t in range(len(roots) - 1):
         for i in range(len(X)):
-            node = roots[t]
+            node = int(np.int64(roots[t]))
             while True:
                 if top[node] != label[i]:
                     errors[node] += weight[i]
@@ -206,17 +206,19 @@ def count_errors(
 def tag_pairs(tree: Tree, roots: Ids, X: Matrix, group: Ids, tags: Keys, keys: Keys) -> None:
     """``keys[i, j]``, of groups ``keys[i, m + g]``: the sum of the tags of nodes where i first meets it."""
     m = X.shape[1]
-    seen = np.full(keys.shape[1], -1, np.int64)
+    seen = np.empty(keys.shape[1], np.int64)
+    for pair in range(len(seen)):
+        seen[pair] = -1
     for i in range(len(X)):
         for t in range(len(roots) - 1):
             walk = i * (len(roots) - 1) + t
-            node = roots[t]
+            node = int(np.int64(roots[t]))
             while tree.feature[node] != LEAF:
                 j = tree.feature[node]
-                for pair in (np.int64(j), np.int64(m + group[j])):
-                    if seen[pair] != walk:
-                        seen[pair] = walk
-                        keys[i, pair] += tags[node]
+                for met in (np.int64(j), np.int64(m + group[j])):
+                    if seen[met] != walk:
+                        seen[met] = walk
+                        keys[i, met] += tags[node]
                 node = child_of(tree, node, X[i, j])
 
 
@@ -230,7 +232,7 @@ def list_pairs(
     found = 0
     for at in range(len(rows)):
         for t in range(len(roots) - 1):
-            node = roots[t]
+            node = int(np.int64(roots[t]))
             while tree.feature[node] != LEAF:
                 j = tree.feature[node]
                 if columns[at] == j or columns[at] == m + group[j]:

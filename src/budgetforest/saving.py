@@ -105,6 +105,8 @@ def grow_one(
     size, branches = saving_tree(
         sample.columns, sample.label, times, rows, growth, costs[:3], owned, key, tree, desk
     )
+    if len(branches):
+        fill_empty_branches(tree.counts[:size].sum(axis=1), tree, branches)
     tree.floor[0] = np.nan
     return Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
 
@@ -152,9 +154,10 @@ def saving_tree(
     cells = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
     branches = np.empty(0, np.int32)
     n_branches = 0
-    _put(desk, 0, 0, len(rows), -1, 0, root_key)
-    waiting = 1
-    size = 0
+    nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
+    _put(desk, nothing, nothing, len(rows), nothing - 1, nothing, root_key)
+    waiting = nothing + 1
+    size = nothing
     while waiting > 0:
         waiting -= 1
         start, stop, parent, slot = desk.waiting[waiting]
@@ -164,7 +167,7 @@ def saving_tree(
         hang(tree, branches, parent, slot, node)
         here = rows[start:stop]
         counts = tree.counts[node]
-        n = 0
+        n = nothing
         for i in range(len(here)):
             counts[label[here[i]]] += times[here[i]]
             n += times[here[i]]
@@ -206,10 +209,9 @@ def saving_tree(
             to_left = best.route == MISSING_LEFT
             middle = start + partition(cells, j, here, best.cut, to_left, missing, desk.buffer)
             # the left child comes last, so that it follows its parent
-            _put(desk, waiting, middle, stop, node, RIGHT, mix(key, np.uint64(1)))
-            _put(desk, waiting + 1, start, middle, node, LEFT, mix(key, np.uint64(0)))
+            _put(desk, waiting, middle, stop, node, nothing + RIGHT, mix(key, np.uint64(1)))
+            _put(desk, waiting + 1, start, middle, node, nothing + LEFT, mix(key, np.uint64(0)))
             waiting += 2
-    fill_empty_branches(tree.counts[:size].sum(axis=1), tree, branches)
     return size, branches[:n_branches]
 
 

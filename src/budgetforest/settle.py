@@ -189,11 +189,11 @@ def acquire_next(
 ) -> None:
     """Row ``i`` pays for feature ``j``, and the trees that waited for it move on."""
     pay(i, j, prices, ledger)
-    t = q.first[j]
+    t = int(np.int64(q.first[j]))  # as wide as a loop's, or numba compiles _wait twice
     q.first[j] = -1
     q.waiting[j] = 0
     while t >= 0:
-        after = q.following[t]
+        after = int(np.int64(q.following[t]))
         for c in range(len(q.low)):
             q.low[c] -= forest.least[q.at[t], c]
             q.high[c] -= forest.most[q.at[t], c]
@@ -232,7 +232,7 @@ def start_row(forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues) -> N
 @inner
 def _wait(t: int, forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues) -> None:
     """Move a tree on through what is known, count its outlook, and let it wait if it is open."""
-    node = q.at[t]
+    node = int(np.int64(q.at[t]))
     while forest.open[node] and ledger.acquired[i, forest.nodes.feature[node]]:
         node = child_of(forest.nodes, node, X[i, forest.nodes.feature[node]])
     q.at[t] = node

@@ -12,6 +12,7 @@ from budgetforest.jit import inner, kernel
 from budgetforest.tree import MISSING_LEFT, Tree, family, next_node
 
 child_of = inner(next_node)
+"""Compiled for 64-bit nodes: who starts from a 32-bit one widens it, or numba compiles all twice."""
 
 
 @inner
@@ -27,7 +28,7 @@ def leaves_of(tree: Tree, roots: Ids, X: Matrix, leaves: Ids) -> None:
     """``leaves[t, i]`` = the leaf of row i in tree t."""
     for t in range(len(roots) - 1):
         for i in range(len(X)):
-            leaves[t, i] = leaf_of(tree, roots[t], X[i])
+            leaves[t, i] = leaf_of(tree, int(np.int64(roots[t])), X[i])
 
 
 class Paces(NamedTuple):

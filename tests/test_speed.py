@@ -1,0 +1,91 @@
+"""``make bench``: every topic runs on few rows, and what it tells is what was measured."""
+
+import json
+import math
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from benchmarks import speed
+from benchmarks.speed import counts, growth, peak, turns
+from benchmarks.speed.processes import run
+from benchmarks.speed.sets import made
+from benchmarks.speed.turns import QUICK_REPEATS
+
+pytestmark = pytest.mark.filterwarnings("ignore::budgetforest.BudgetForestWarning")
+
+
+def all_times(figures):
+    """Every list of measured seconds or megabytes."""
+    if isinstance(figures, dict):
+        for part in figures.values():
+            yield from all_times(part)
+    elif isinstance(figures, list) and figures and all(isinstance(one, float) for one in figures):
+        yield figures
+    elif isinstance(figures, list):
+        for part in figures:
+            yield from all_times(part)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("topic", speed.TOPICS)
+def test_topic_runs_and_its_page_is_written_from_figures(topic, tmp_path):
+    mpl.use("svg")
+    speed.run((topic,), quick=True, out=tmp_path)
+    page = (tmp_path / "speed.md").read_text()
+    figures = json.loads((tmp_path / f"{topic}.json").read_text())
+    measured = list(all_times(figures))
+    assert measured
+    assert all(math.isfinite(one) for times in measured for one in times)
+    assert "A quick run on few rows" in page
+    criteria = list(speed.TOPICS[topic].criteria(figures))
+    assert criteria
+    for what, found, holds in criteria:
+        assert f"| {what} | {found} | {'pass' if holds else '**fail**'} |" in page
+    for picture in (word.split(")")[0] for word in page.split("](")[1:]):
+        assert (tmp_path / picture).stat().st_size > 1000
+
+
+def test_sides_take_turns_and_every_second_turn_is_reversed():
+    calls = []
+    times = turns.take_turns({name: lambda name=name: calls.append(name) for name in "ab"}, quick=True)
+    assert "".join(calls) == "ab" + "abba"
+    assert all(len(taken[kind]) == QUICK_REPEATS for taken in times.values() for kind in ("wall", "cpu"))
+
+
+def test_the_exponent_of_a_power_is_found():
+    sizes = [10, 20, 40, 100]
+    taken = [3 * n**1.5 for n in sizes]
+    assert growth.exponent(sizes, taken) == pytest.approx(1.5)
+    assert growth.worst_doubling(sizes, taken) == pytest.approx(2**1.5)
+
+
+def test_the_kernel_that_is_timed_counts_classes_by_code():
+    codes, label, order = counts.made_codes(500, 3, 4)
+    tally, touched = np.zeros((257, 4), np.int32), np.zeros(264, np.uint8)
+    counts.count_classes(codes, order, label[order], np.ones(500, np.int32), tally, touched)
+    expected = np.zeros((257, 4), int)
+    np.add.at(expected, (codes, np.broadcast_to(label, codes.shape)), 1)
+    np.testing.assert_array_equal(tally, expected)
+
+
+def test_made_rows_have_all_classes_and_something_to_learn():
+    rows = made(5_000, 8, 4)
+    assert rows.X.dtype == np.float32
+    assert np.bincount(rows.y).min() > 1_000
+    assert np.corrcoef(rows.X[:, :5].sum(axis=1), rows.y)[0, 1] > 0.8
+
+
+@pytest.mark.skipif(not peak.RESET.exists(), reason="needs Linux")
+def test_the_peak_is_that_of_the_action_alone():
+    code = (
+        "import numpy as np; from benchmarks.speed.peak import above; big = np.ones(40 << 20, np.uint8); "
+        "del big; held = np.ones(20 << 20, np.uint8); print(above(lambda: np.ones(30 << 20, np.uint8).sum()))"
+    )
+    assert 29 < float(run([sys.executable, "-c", code]).output) < 36
+
+
+def test_a_process_that_fails_says_why():
+    with pytest.raises(RuntimeError, match="nothing"):
+        run([sys.executable, "-c", "import nothing"])
