@@ -214,8 +214,10 @@ def _listed(categorical: Anything, names: Sequence[str]) -> set[int]:
 
 def _values(column: Any) -> list[Any]:
     """Python values of a column, None where missing."""
-    listed = column.tolist() if isinstance(column, np.ndarray) else column.to_list()
-    return [None if v is None or v != v else v for v in listed]
+    if isinstance(column, np.ndarray):
+        return [None if v is None or v != v else v for v in column.tolist()]
+    nulls = column.is_null().to_list()  # pandas' NA cannot be compared
+    return [None if null or v != v else v for v, null in zip(column.to_list(), nulls, strict=True)]
 
 
 def _categories(column: Any, name: str) -> tuple[Any, ...]:

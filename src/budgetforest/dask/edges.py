@@ -64,7 +64,7 @@ def outline(cluster: Cluster, blocks: list[Future], settings: Settings) -> Futur
         upto = cluster.total(add, cluster.each(weigh, blocks, start, sketches))
         wanted = cluster.run(brackets, sketches, upto, settings.max_bins)
         inside = cluster.total(merge_all, cluster.each(look_inside, blocks, start, sketches, wanted))
-        found.append(cluster.run(find, start, sketches, upto, wanted, inside, settings))
+        found.append(cluster.run(find, start, sketches, upto, inside, settings))
     return cluster.run(put_together, found, settings)
 
 
@@ -123,12 +123,13 @@ def add(blocks: list[list[Counts]]) -> list[Counts]:
 
 
 def brackets(sketches: list[Sketch], upto: list[Counts], max_bins: int) -> list[Ids]:
-    """For each column the pivots at or just below which the wanted quantiles lie."""
+    """For each column the pivots at or just below which the wanted quantiles and the next values lie."""
     found = []
     for known, weight in zip(sketches, upto, strict=True):
         bins = max_bins - int(known.census.gaps)
         wanted = -(-np.arange(1, bins) * int(weight[-1]) // bins) if len(weight) else np.zeros(0, int)
-        found.append(np.unique(np.searchsorted(weight, wanted)).astype(np.int32))
+        at = np.searchsorted(weight, wanted)
+        found.append(np.union1d(at, np.minimum(at + 1, len(weight) - 1)).astype(np.int32))
     return found
 
 
@@ -136,26 +137,16 @@ def brackets(sketches: list[Sketch], upto: list[Counts], max_bins: int) -> list[
 
 
 def look_inside(rows: Rows, start: int, sketches: list[Sketch], wanted: list[Ids]) -> list[Census]:
-    """For each column the values in the brackets, and after each of these, without weight, the next value."""
-    return [
-        inside_of(column, rows.weight, known, chosen)
-        for column, known, chosen in zip(columns_of(rows.X, start), sketches, wanted, strict=True)
-    ]
-
-
-def inside_of(column: Matrix, weight: Counts, known: Sketch, chosen: Ids) -> Census:
-    """The same of one column."""
-    if known.is_whole:
-        return Census(column[:0], np.zeros(0, np.int64), False)
-    n = len(known.census.values)
-    place = between(column, known)
-    flags, least = np.zeros(n + 2, bool), np.full(n + 2, np.inf)
-    flags[chosen] = True
-    np.fmin.at(least, place, column)  # the missing ones, which are last, lower nothing
-    after = np.fmin.accumulate(least[::-1])[::-1][chosen + 1]
-    after = np.unique(after[np.isfinite(after)])
-    inside = census_of(column[flags[place]], weight[flags[place]])
-    return merged([inside, Census(after, np.zeros(len(after), np.int64), False)])
+    """For each column the census of the values in the brackets; none if all values are known."""
+    found = []
+    for column, known, chosen in zip(columns_of(rows.X, start), sketches, wanted, strict=True):
+        inside = np.zeros(len(column), bool)
+        if not known.is_whole:
+            flags = np.zeros(len(known.census.values) + 2, bool)
+            flags[chosen] = True
+            inside = flags[between(column, known)]
+        found.append(census_of(column[inside], rows.weight[inside]))
+    return found
 
 
 def merge_all(blocks: list[list[Census]]) -> list[Census]:
@@ -167,14 +158,13 @@ def find(
     start: int,
     sketches: list[Sketch],
     upto: list[Counts],
-    wanted: list[Ids],
     inside: list[Census],
     settings: Settings,
 ) -> Found:
     """The points of some columns."""
     kinds = settings.schema.categories[start : start + COLUMN_BLOCK]
     points = []
-    for kind, known, weight, chosen, within in zip(kinds, sketches, upto, wanted, inside, strict=True):
+    for kind, known, weight, within in zip(kinds, sketches, upto, inside, strict=True):
         if kind is not None:
             points.append(np.arange(len(kind), dtype=np.float64))
         elif known.is_whole:
@@ -182,7 +172,7 @@ def find(
             points.append(points_of(known.census, ranked=ranked, max_bins=settings.max_bins))
         else:
             bins = settings.max_bins - int(known.census.gaps)
-            points.append(quantile_edges(in_place(known, weight, chosen, within), bins))
+            points.append(quantile_edges(in_place(known, weight, within), bins))
     return Found(
         points,
         np.array([known.census.gaps for known in sketches]),
@@ -190,22 +180,16 @@ def find(
     )
 
 
-def in_place(known: Sketch, weight: Counts, chosen: Ids, within: Census) -> Census:
-    """The values in the brackets with the weight of all rows up to them, and the largest value of all.
-
-    Values that only follow a bracket have the weight of those before, so that no quantile falls on them.
-    """
+def in_place(known: Sketch, weight: Counts, within: Census) -> Census:
+    """The values in the brackets with the weight of all rows up to them, and the largest value of all."""
     pivots = known.census.values
-    values = np.union1d(within.values, pivots[-1:])
-    own = np.zeros(len(values), np.int64)
-    own[np.searchsorted(values, within.values)] = np.diff(within.upto, prepend=0)
-    place = np.searchsorted(pivots, values)
-    before = np.concatenate([[0], weight])[place]  # up to the pivot below
-    running = np.cumsum(own)
+    place = np.searchsorted(pivots, within.values)
     first = np.searchsorted(place, place)  # of the values in the same bracket
-    upto = np.where(np.isin(place, chosen), before + running - (running - own)[first], 0)
-    upto[-1] = weight[-1]
-    return Census(values, np.maximum.accumulate(upto), known.census.gaps)
+    before = np.concatenate([[0], weight])[place]  # up to the pivot below
+    upto = before + within.upto - np.concatenate([[0], within.upto])[first]
+    if pivots[-1] in within.values[-1:]:
+        return Census(within.values, upto, known.census.gaps)
+    return Census(np.append(within.values, pivots[-1]), np.append(upto, weight[-1]), known.census.gaps)
 
 
 # Codes -------------------------------------------------------------------------------------------

@@ -134,23 +134,16 @@ def by_blocks(function: Callable[[Any, Any], Any], model: Any, X: Anything, like
     """What a function of the model and rows gives for every block of X, as a Dask collection; lazy."""
     import dask
     import dask.array as da
-
-    if isinstance(X, str | os.PathLike):
-        import dask.dataframe as dd
-
-        X = dd.read_parquet(os.fspath(X))
-    parts = partitions(X, "X")
-    there, call = dask.delayed(model), dask.delayed(function)
-    answers = [call(there, part) for part in parts]
-    if hasattr(X, "numblocks"):
-        sizes = X.chunks[0]
-        return da.concatenate(
-            [
-                da.from_delayed(answer, (size,), dtype=like.dtype)
-                for answer, size in zip(answers, sizes, strict=True)
-            ]
-        )
     import dask.dataframe as dd
     import pandas as pd
 
-    return dd.from_delayed(answers, meta=pd.Series(like, dtype=like.dtype))
+    if isinstance(X, str | os.PathLike):
+        parts = [dask.delayed(pd.read_parquet)(path) for path in files_in(X)]
+    else:
+        parts = partitions(X, "X")
+    there, call = dask.delayed(model), dask.delayed(function)
+    answers = [call(there, part) for part in parts]
+    if not hasattr(X, "numblocks"):
+        return dd.from_delayed(answers, meta=pd.Series(like, dtype=like.dtype))
+    sizes = zip(answers, X.chunks[0], strict=True)
+    return da.concatenate([da.from_delayed(answer, (size,), dtype=like.dtype) for answer, size in sizes])
