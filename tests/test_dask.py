@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -87,6 +88,8 @@ def spread_of(counts):
     ordered = np.sort(counts)
     return ordered[-1] * ordered[-2]
 
+
+only_in_full = pytest.mark.skipif("FULL" not in os.environ, reason="minutes more: set FULL=1")
 
 CASES = {
     "binned": {
@@ -166,8 +169,14 @@ ENGINES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("engine", ENGINES)
+def pairs():
+    """Every case on every engine; by default one case on all engines, and the others on two."""
+    for engine, name in product(ENGINES, CASES):
+        shown = name == "binned" or engine in ("seven uneven blocks", "two processes")
+        yield pytest.param(engine, name, marks=() if shown else only_in_full)
+
+
+@pytest.mark.parametrize(("engine", "name"), list(pairs()))
 def test_every_engine_grows_the_same_forest(engine, name, clients):
     processes, sizes, order, spread = ENGINES[engine]
     parameters, *rows = case(name)
@@ -207,6 +216,7 @@ def test_method_auto_grows_its_forests_on_the_workers(clients):
         on_cluster.fit(there, *blocks, client=clients(2), spread="rows")
 
 
+@only_in_full
 def test_an_impurity_of_ones_own_goes_to_the_workers(clients):
     frame, y, _, _ = table()
     X = frame[["a", "b", "c"]].to_numpy()
@@ -264,7 +274,7 @@ def killing(client, seconds):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["binned", "random"])
+@pytest.mark.parametrize("name", [pytest.param("binned", marks=only_in_full), "random"])
 def test_a_killed_worker_changes_nothing(name):
     parameters, *rows = case(name)
     parts = [None if part is None else in_blocks(part, [80, 80, 80]) for part in rows]

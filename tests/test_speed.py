@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import sys
 
 import matplotlib as mpl
@@ -28,8 +29,13 @@ def all_times(figures):
             yield from all_times(part)
 
 
+COLD = pytest.mark.skipif("FULL" not in os.environ, reason="compiles in new processes: set FULL=1")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("topic", speed.TOPICS)
+@pytest.mark.parametrize(
+    "topic", [pytest.param(topic, marks=COLD if topic == "start" else ()) for topic in speed.TOPICS]
+)
 def test_topic_runs_and_its_page_is_written_from_figures(topic, tmp_path):
     mpl.use("svg")
     speed.run((topic,), quick=True, out=tmp_path)

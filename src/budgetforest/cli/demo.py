@@ -8,7 +8,7 @@ from budgetforest.cli.output import json_option, write_json
 
 
 @click.command()
-@click.option("--folds", default=5, show_default=True, type=click.IntRange(2, 20))
+@click.option("--folds", default=3, show_default=True, type=click.IntRange(2, 20))
 @json_option
 def demo(folds: int, as_json: bool) -> None:
     """Compare with scikit-learn on digits, and decide one row.
