@@ -29,12 +29,16 @@ def all_times(figures):
             yield from all_times(part)
 
 
-COLD = pytest.mark.skipif("FULL" not in os.environ, reason="compiles in new processes: set FULL=1")
+LONG = pytest.mark.skipif("FULL" not in os.environ, reason="compiles, or grows for long: set FULL=1")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "topic", [pytest.param(topic, marks=COLD if topic == "start" else ()) for topic in speed.TOPICS]
+    "topic",
+    [
+        pytest.param(topic, marks=LONG if topic in ("start", "auto", "memory") else ())
+        for topic in speed.TOPICS
+    ],
 )
 def test_topic_runs_and_its_page_is_written_from_figures(topic, tmp_path):
     mpl.use("svg")
