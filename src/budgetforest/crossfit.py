@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.budget import Offer, Point, Recipe
-from budgetforest.train import Rows, Settings, Totals, n_rows, totals_of
+from budgetforest.budget import Offer, Point
+from budgetforest.train import Rows, Settings, Totals, n_rows, together, totals_of
 
 ENOUGH = 300
 """Validation rows that need no help."""
@@ -57,22 +57,13 @@ def turns(train: Rows, validation: Rows, settings: Settings) -> Iterator[tuple[R
     for part in range(parts):
         judged = turn[alike] == part
         if judged.any():
-            rest, taken = (np.flatnonzero(part).astype(np.int32) for part in (~judged, judged))
-            yield together(train.take(rest), validation), train.take(taken)
+            rest = (np.concatenate(parts) for parts in zip(train.take(~judged), validation, strict=True))
+            yield Rows._make(rest), train.take(judged)
 
 
 def judged_by(train: Totals, validation: Totals, settings: Settings) -> Totals:
     """The totals of the rows that errors come from."""
-    if n_rows(validation, settings) >= ENOUGH:
-        return validation
-    return Totals(
-        train.rows + validation.rows, train.counts + validation.counts, train.mark + validation.mark
-    )
-
-
-def together(*some: Rows) -> Rows:
-    """All of them."""
-    return Rows._make(np.concatenate(parts) for parts in zip(*some, strict=True))
+    return validation if n_rows(validation, settings) >= ENOUGH else together([train, validation])
 
 
 class Record:
@@ -104,7 +95,7 @@ def kinds(offers: Sequence[Offer]) -> Iterator[tuple[Kind, Point]]:
     """Every forest on offer with its kind."""
     pruned: Counter[int] = Counter()
     for offer in offers:
-        recipe: Recipe = offer.recipe
+        recipe = offer.recipe
         pruned[recipe.features] += recipe.pruned > 0
         alike = Kind(
             recipe.features,

@@ -188,7 +188,7 @@ def boost_pool(
     sample: Sample, steps: Boost, context: Context, rounds: int, validation: Rows, settings: Settings
 ) -> tuple[Recipe, list[Tree]]:
     """Boosted trees at a rate; where no split is worth its price, without."""
-    for rate in (steps.rate, 0.0):
+    for rate in dict.fromkeys((steps.rate, 0.0)):
         recipe = Recipe(features=int(steps.pool.sum()), cuts="boosted", rate=rate)
         scoring = context_for(Point(recipe, rounds, 0.0, 0.0), context, settings.unit)
         trees = boosted_trees(sample, steps._replace(rate=rate), settings.costs, settings.seed)

@@ -28,8 +28,8 @@ from budgetforest.split import (
     RANDOM,
     Node,
     is_better,
+    search_feature,
     search_nominal,
-    search_numeric,
     threshold_between,
 )
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
@@ -288,23 +288,18 @@ def best_split(
         size = fill_profile(
             cells, j, columns.n_codes[j], rows, room.label, room.times, len(node.total), room.profile
         )
-        cut = -1
-        threshold = np.nan
-        route = BY_CATEGORY
-        if columns.nominal[j]:
-            left = search_nominal(room.profile, size, node, plan.measure)
-        else:
-            left, cut, threshold, route = search_numeric(
-                room.profile,
-                size,
-                plan.splitter,
-                points,
-                mix(node.key, columns.key[j]),
-                node,
-                plan.measure,
-                room.cuts,
-                room.thresholds,
-            )
+        left, cut, threshold, route = search_feature(
+            room.profile,
+            size,
+            columns.nominal[j],
+            plan.splitter,
+            points,
+            mix(node.key, columns.key[j]),
+            node,
+            plan.measure,
+            room.cuts,
+            room.thresholds,
+        )
         drop = node.impurity - left
         if j == best or is_better(j, plan.cost[j], drop, best, best_cost, best_drop):
             best = j

@@ -19,7 +19,7 @@ from budgetforest.impurity import evaluate, value_of
 from budgetforest.jit import inner, kernel
 from budgetforest.room import Plan, Room, room_for_growth
 from budgetforest.rows import Profile
-from budgetforest.split import LEAST_DROP, Node, is_better, search_nominal, search_numeric
+from budgetforest.split import LEAST_DROP, Node, is_better, search_feature, search_nominal
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT
 
 
@@ -185,23 +185,18 @@ def search_splits(
                 drop = impurity - search_nominal(room.profile, size, node, plan.measure)
                 if drop > LEAST_DROP:
                     splits.floor[at] = min(splits.floor[at], plan.least[j] / drop)
-            cut = -1
-            threshold = np.nan
-            route = BY_CATEGORY
-            if columns.nominal[j]:
-                left = search_nominal(room.profile, size, node, plan.measure)
-            else:
-                left, cut, threshold, route = search_numeric(
-                    room.profile,
-                    size,
-                    plan.splitter,
-                    columns.points[columns.offset[j] : columns.offset[j + 1]],
-                    mix(node.key, columns.key[j]),
-                    node,
-                    plan.measure,
-                    room.cuts,
-                    room.thresholds,
-                )
+            left, cut, threshold, route = search_feature(
+                room.profile,
+                size,
+                columns.nominal[j],
+                plan.splitter,
+                columns.points[columns.offset[j] : columns.offset[j + 1]],
+                mix(node.key, columns.key[j]),
+                node,
+                plan.measure,
+                room.cuts,
+                room.thresholds,
+            )
             drop = impurity - left
             if is_better(j, plan.cost[j], drop, best, best_cost, best_drop):
                 best = j

@@ -18,7 +18,7 @@ from budgetforest.draws import mix, uniform
 from budgetforest.impurity import Impurity, evaluate
 from budgetforest.jit import inner
 from budgetforest.rows import Profile
-from budgetforest.tree import MISSING_LEFT, MISSING_RIGHT
+from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT
 
 LEAST_DROP = 1e-7
 """A smaller drop of impurity is rounding, not progress."""
@@ -311,3 +311,22 @@ def is_better(j: int, cost: float, drop: float, best: int, best_cost: float, bes
     risk = cost / drop
     least = best_cost / best_drop
     return risk < least or (risk == least and j < best)
+
+
+@inner
+def search_feature(
+    profile: Profile,
+    size: int,
+    nominal: bool,
+    splitter: int,
+    points: Floats,
+    key: np.uint64,
+    node: Node,
+    measure: Measure,
+    cuts: Counts,
+    thresholds: Floats,
+) -> tuple[float, int, float, int]:
+    """The best split of a feature of either kind, as ``search_numeric`` tells it."""
+    if nominal:
+        return search_nominal(profile, size, node, measure), -1, np.nan, BY_CATEGORY
+    return search_numeric(profile, size, splitter, points, key, node, measure, cuts, thresholds)
