@@ -19,7 +19,7 @@ from budgetforest.dask import levels
 ROWS = tuple(int(n) for n in os.environ.get("BUDGETFOREST_ROWS", "50000 100000 200000 400000").split())
 FEATURES, TREES, WORKERS = 20, 4, 2
 PICTURE = Path(__file__).parent.parent / "docs" / "cluster.svg"
-COUNTS = ("count", "add", "itself", "choose")
+COUNTS = ("count", "added", "itself", "choose")
 """Tasks whose results are the counts and splits of levels; ``pick`` brings rows together."""
 
 
@@ -48,18 +48,18 @@ def measure(client: Client, n: int) -> dict[str, float]:
     here = BudgetForestClassifier(n_jobs=WORKERS, **parameters).fit(X, y)
     local = time.process_time() - start
     steps = Counter()
-    whole = levels.joined
+    whole = levels.all_splits
 
     def counted(*arguments):
         steps["levels"] += 1
         return whole(*arguments)
 
-    levels.joined = counted
+    levels.all_splits = counted
     before = [sum(client.run(time.process_time).values()) + time.process_time(), arrived(client)]
     there = BudgetForestClassifier(**parameters)
     budgetforest.dask.fit(there, blocks, labels, client=client, spread="rows")
     after = [sum(client.run(time.process_time).values()) + time.process_time(), arrived(client)]
-    levels.joined = whole
+    levels.all_splits = whole
     for mine, its in zip(here.forest_.nodes, there.forest_.nodes, strict=True):
         np.testing.assert_array_equal(mine, its)
     sent = after[1] - before[1]

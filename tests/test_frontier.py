@@ -20,7 +20,7 @@ from budgetforest import (
     Need,
     UnusualData,
     acquire,
-    frontier,
+    ground,
     step,
 )
 from budgetforest.budget import PLAIN, Offer, Point, Recipe, careful_path, surest, without_hopeless
@@ -28,7 +28,7 @@ from budgetforest.charge import charge, labels, ladder
 from budgetforest.crossfit import ENOUGH, Record, turns
 from budgetforest.forest import BELIEF, Answer
 from budgetforest.frontier import Allowed, first_allowed, most_likely_share, n_pools, smaller_pool, thresholds
-from budgetforest.train import Rows
+from budgetforest.train import Rows, Totals
 from budgetforest.tree import next_node
 from trees import labelled_rows
 
@@ -139,11 +139,12 @@ def test_thresholds_are_tested_from_certainty_downwards():
     few, many = full.copy(), full.copy()
     few[:2], many[:50] = 1, 1
     exits = np.column_stack([full, many, few, full])
-    assert first_allowed(exits, None) == 0
-    assert first_allowed(exits, Allowed(0.01, 0.95, 1)) == 2  # beyond a failure nothing is tried
-    assert first_allowed(exits, Allowed(0.01, 0.95, 10**6)) == 3
-    assert first_allowed(exits, Allowed(0.0, 0.95, 1)) == 3
-    assert first_allowed(exits, Allowed(0.1, 0.95, 1)) == 0
+    differ = (exits != exits[:, -1:]).sum(axis=0)
+    assert first_allowed(differ, 1000, None) == 0
+    assert first_allowed(differ, 1000, Allowed(0.01, 0.95, 1)) == 2  # beyond a failure nothing is tried
+    assert first_allowed(differ, 1000, Allowed(0.01, 0.95, 10**6)) == 3
+    assert first_allowed(differ, 1000, Allowed(0.0, 0.95, 1)) == 3
+    assert first_allowed(differ, 1000, Allowed(0.1, 0.95, 1)) == 0
 
 
 @pytest.mark.slow
@@ -158,7 +159,8 @@ def test_disagreement_with_the_full_forest_keeps_its_bound():
     broken = used = 0
     for _ in range(200):
         rows = draws.integers(len(exits), size=600)
-        first = first_allowed(exits[rows], Allowed(0.02, 0.95, 1))
+        differ = (exits[rows] != exits[rows, -1:]).sum(axis=0)
+        first = first_allowed(differ, len(exits[rows]), Allowed(0.02, 0.95, 1))
         broken += truth[first] > 0.02
         used += first < len(ends) - 1
     assert broken <= 0.05 * 200
@@ -257,7 +259,7 @@ def test_training_rows_take_their_turn_once_each():
 
 
 def test_errors_of_forests_grown_alike_are_added():
-    few, more = (Rows(*[np.ones(n, np.int64)] * 4) for n in (10, 30))
+    few, more = (Totals(n, np.array([n]), 0) for n in (10, 30))
     offer = Offer(
         Recipe(features=3, rate=0.2), [], [Point(Recipe(features=3, rate=0.2), 4, 1.0, 0.5, 0.7)], 1
     )
@@ -308,8 +310,8 @@ def test_every_point_says_what_it_is(model):
 
 
 def test_boosting_goes_on_while_it_helps(monkeypatch):
-    grow, rounds = frontier.while_better, []
-    monkeypatch.setattr(frontier, "while_better", lambda *given: rounds.append(grow(*given)) or rounds[-1])
+    grow, rounds = ground.while_better, []
+    monkeypatch.setattr(ground, "while_better", lambda *given: rounds.append(grow(*given)) or rounds[-1])
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 6))
     y = (np.sin(3 * X).sum(axis=1) > 0).astype(int)
@@ -319,8 +321,8 @@ def test_boosting_goes_on_while_it_helps(monkeypatch):
 
 @pytest.mark.parametrize(("riders", "payers"), [(True, 5), (False, math.inf)])
 def test_free_riders_are_an_option(rows, monkeypatch, riders, payers):
-    grow, seen = frontier.grow_saving, set()
-    monkeypatch.setattr(frontier, "grow_saving", lambda *given: seen.add(given[-1]) or grow(*given))
+    grow, seen = ground.grow_saving, set()
+    monkeypatch.setattr(ground, "grow_saving", lambda *given: seen.add(given[-1]) or grow(*given))
     BudgetForestClassifier(8, max_trees=20, random_state=0, free_riders=riders).fit(*rows[:2])
     assert seen == {payers}
 

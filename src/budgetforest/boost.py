@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from budgetforest.arrays import LEAF, Codes, Counts, Flags, Floats, Ids
 from budgetforest.binning import Columns
 from budgetforest.costs import Costs
-from budgetforest.draws import mix, tree_key, uniform
+from budgetforest.draws import mix, tree_key
 from budgetforest.forest import BELIEF
 from budgetforest.grow import LEFT, RIGHT, Sample, bootstrapped, fill_empty_branches, hang
 from budgetforest.jit import inner, kernel
 from budgetforest.rows import Cells, partition, partition_by_code
-from budgetforest.saving import TRIES, Owned, acquire, price_of
+from budgetforest.saving import Owned, acquire, is_tried, price_of
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
 
 GRADIENT = 2**20
@@ -86,33 +86,62 @@ class Sums(NamedTuple):
 def boosted_trees(sample: Sample, boost: Boost, costs: Costs, seed: int) -> Iterator[Tree]:
     """Trees without end, each correcting the sum of those before."""
     n, m, k = len(sample.label), len(costs.cost), boost.n_classes
-    q = 1 if k == 2 else k
     owned = Owned(np.zeros((m, n), np.uint8), np.zeros((len(costs.group_names), n), np.uint8))
-    prior = np.log(np.maximum(np.bincount(sample.label, sample.weight, k), 0.5) / sample.weight.sum())
-    start = np.rint((prior - prior.mean()) * BELIEF).astype(np.int64)
+    start = first_scores(np.bincount(sample.label, sample.weight, k))
     scores = np.tile(start, (n, 1))
-    slopes = Slopes(np.empty((n, q), np.int32), np.empty((n, q), np.int32))
-    sums = _sums(sample.columns, q, n)
     number = 0
     while True:
         key = tree_key(seed, number)
-        take_slopes(scores, sample.label, slopes)
+        slopes = slopes_at(scores, sample.label)
         times = sample.weight
         if boost.share < 1:
-            times = bootstrapped(sample._replace(draws=max(1, round(boost.share * sample.draws))), key)
+            times = bootstrapped(sample._replace(draws=drawn_of(sample.draws, boost)), key)
         rows = np.arange(n, dtype=np.int32)
-        tree = empty_tree(2 * n + 1, k)
-        size, branches = boosted_tree(
-            sample.columns, slopes, times, rows, boost, costs[:3], owned, key, scores, tree, sums
-        )
-        tree.floor[0] = np.nan
-        if number == 0:
-            tree.counts[:size] += start
-        yield Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
+        tree = boosted_below(sample.columns, slopes, times, rows, boost, costs, owned, key, scores)
+        yield with_first(tree, start) if number == 0 else tree
         number += 1
 
 
-def _sums(columns: Columns, q: int, n_rows: int) -> Sums:
+def first_scores(counts: Counts) -> Counts:
+    """(k) what classes of these weights score before there are trees."""
+    prior = np.log(np.maximum(counts, 0.5) / counts.sum())
+    start: Counts = np.rint((prior - prior.mean()) * BELIEF).astype(np.int64)
+    return start
+
+
+def with_first(tree: Tree, start: Counts) -> Tree:
+    """The first tree adds what classes score without any."""
+    return tree._replace(counts=tree.counts + start)
+
+
+def drawn_of(draws: int, boost: Boost) -> int:
+    """How many rows are drawn for a tree."""
+    return max(1, round(boost.share * draws))
+
+
+def boosted_below(
+    columns: Columns,
+    slopes: Slopes,
+    times: Counts,
+    rows: Ids,
+    boost: Boost,
+    costs: Costs,
+    owned: Owned,
+    key: np.uint64,
+    scores: Counts,
+) -> Tree:
+    """The part of a tree below the node of this key, on its rows; it is added to their ``scores``."""
+    tree = empty_tree(2 * len(rows) + 1, boost.n_classes)
+    sums = sums_for(columns, slopes.gradient.shape[1], len(rows))
+    size, branches = boosted_tree(
+        columns, slopes, times, rows, boost, costs[:3], owned, key, scores, tree, sums
+    )
+    tree.floor[0] = np.nan
+    return Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
+
+
+def sums_for(columns: Columns, q: int, n_rows: int) -> Sums:
+    """Memory for a tree on so many rows."""
     codes = int(columns.n_codes.max()) + 2
     return Sums(
         np.zeros((codes, q), np.int64),
@@ -127,9 +156,18 @@ def _sums(columns: Columns, q: int, n_rows: int) -> Sums:
     )
 
 
+def slopes_at(scores: Counts, label: Ids) -> Slopes:
+    """Gradient and curvature of the log loss at the present scores."""
+    n, k = scores.shape
+    shape = n, 1 if k == 2 else k
+    slopes = Slopes(np.empty(shape, np.int32), np.empty(shape, np.int32))
+    take_slopes(scores, label, slopes)
+    return slopes
+
+
 @kernel
 def take_slopes(scores: Counts, label: Ids, slopes: Slopes) -> None:
-    """Gradient and curvature of the log loss at the present scores."""
+    """Fill in ``slopes_at``."""
     k = scores.shape[1]
     q = slopes.gradient.shape[1]
     for i in range(len(label)):
@@ -190,9 +228,9 @@ def boosted_tree(
         here = rows[start:stop]
         n = _add_up(slopes, times, here, sums.all)
         drawn[node] = n
-        worth = _worth(sums.all[0], sums.all[1])
+        worth = worth_of(sums.all[0], sums.all[1])
         tree.impurity[node] = -worth
-        _score(sums.all, boost.speed, tree.counts[node])
+        score_of(sums.all, boost.speed, tree.counts[node])
         best = Cut(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
         if depth < boost.depth and n >= 2 * boost.least_rows:
             best = _best_cut(columns, slopes, times, here, boost, prices, owned, key, n, worth, sums)
@@ -273,7 +311,7 @@ def _add_up(slopes: Slopes, times: Counts, rows: Ids, total: Counts) -> int:
 
 
 @inner
-def _worth(gradient: Counts, curvature: Counts) -> float:
+def worth_of(gradient: Counts, curvature: Counts) -> float:
     """Nats that the best score saves."""
     worth = 0.0
     for c in range(len(gradient)):
@@ -282,7 +320,7 @@ def _worth(gradient: Counts, curvature: Counts) -> float:
 
 
 @inner
-def _score(total: Counts, speed: float, score: Counts) -> None:
+def score_of(total: Counts, speed: float, score: Counts) -> None:
     """What a node adds to each class; the sum over classes is 0 but for rounding."""
     q = total.shape[1]
     mean = 0.0
@@ -315,19 +353,13 @@ def _best_cut(
 ) -> Cut:
     """The largest saving among the features that are tried: first a random share, then the rest."""
     best = Cut(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
-    drawn = mix(key, TRIES)
     for turn in range(2):
         for j in range(len(boost.pool)):
-            tried = uniform(mix(drawn, columns.key[j])) < boost.tries
-            if not boost.pool[j] or tried != (turn == 0):
+            if not boost.pool[j] or is_tried(key, columns.key[j], boost.tries) != (turn == 0):
                 continue
             missing = columns.n_codes[j]
             low, high = _by_code(columns.codes[j], missing, rows, slopes, times, sums)
-            if columns.nominal[j]:
-                gain = _nominal_gain(low, high, missing, worth, boost.least_rows, sums)
-                code, route = -1, BY_CATEGORY
-            else:
-                gain, code, route = _numeric_gain(low, high, missing, n, worth, boost.least_rows, sums)
+            gain, code, route = gain_of(columns, j, low, high, n, worth, boost, sums)
             _clear(low, high, missing, sums)
             if boost.rate > 0.0 and gain > best.gain:
                 gain -= boost.rate * price_of(j, rows, times, prices, owned)
@@ -336,6 +368,17 @@ def _best_cut(
         if best.feature != LEAF:
             break
     return best
+
+
+@inner
+def gain_of(
+    columns: Columns, j: int, low: int, high: int, n: int, worth: float, boost: Boost, sums: Sums
+) -> tuple[float, int, int]:
+    """Nats that a feature saves whose sums by code are at hand: (nats, last code on the left, route)."""
+    missing = columns.n_codes[j]
+    if columns.nominal[j]:
+        return _nominal_gain(low, high, missing, worth, boost.least_rows, sums), -1, BY_CATEGORY
+    return _numeric_gain(low, high, missing, n, worth, boost.least_rows, sums)
 
 
 @inner
@@ -425,6 +468,6 @@ def _nominal_gain(low: int, high: int, missing: int, worth: float, least_rows: i
             continue
         if sums.rows[code] < least_rows:
             return 0.0
-        gain += _worth(sums.gradient[code], sums.curvature[code])
+        gain += worth_of(sums.gradient[code], sums.curvature[code])
         children += 1
     return gain if children > 1 else 0.0

@@ -28,6 +28,7 @@ from budgetforest.crossfit import judged_by
 from budgetforest.errors import UnusualData
 from budgetforest.forest import CHOICES, Answer
 from budgetforest.frontier import grow_frontier
+from budgetforest.ground import OwnGround
 from budgetforest.grow import stream_of_trees
 from budgetforest.intake import (
     constants,
@@ -225,7 +226,8 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         keep = self._keep(checkpoint, train, measured, settings)
         with progress(self.verbose, settings.max_trees) as tell:
             if settings.auto:
-                offers = grow_frontier(rows, validation, settings, pool, growers, tell, keep)
+                ground = OwnGround(rows, validation, settings, pool, growers)
+                offers = grow_frontier(ground, settings, tell, keep)
             else:
                 sample = sample_of(rows, settings, pool)
                 trees = partial(stream_of_trees, sample, seed=settings.seed, pool=growers, ahead=ahead)

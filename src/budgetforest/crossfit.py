@@ -47,10 +47,10 @@ def turns(train: Rows, validation: Rows, settings: Settings) -> Iterator[tuple[R
 
     Classes are spread evenly, and equal rows stay together, so that a weight of 2 is the row twice.
     """
-    if n_rows(totals_of(validation, settings.n_classes), settings) >= ENOUGH:
+    k = settings.n_classes
+    parts = n_turns(totals_of(train, k), totals_of(validation, k), settings)
+    if not parts:
         return
-    ratio = float(train.weight.sum()) / float(validation.weight.sum())
-    parts = min(MOST_TURNS, max(2, round(ratio)))
     _, first, alike = np.unique(train.hashes, return_index=True, return_inverse=True)
     turn = np.empty(len(first), np.int32)
     turn[np.argsort(train.label[first], kind="stable")] = np.arange(len(first)) % parts
@@ -59,6 +59,14 @@ def turns(train: Rows, validation: Rows, settings: Settings) -> Iterator[tuple[R
         if judged.any():
             rest = (np.concatenate(parts) for parts in zip(train.take(~judged), validation, strict=True))
             yield Rows._make(rest), train.take(judged)
+
+
+def n_turns(train: Totals, validation: Totals, settings: Settings) -> int:
+    """How many turns there are; none if there are enough validation rows."""
+    if n_rows(validation, settings) >= ENOUGH:
+        return 0
+    ratio = float(train.counts.sum()) / float(validation.counts.sum())
+    return min(MOST_TURNS, max(2, round(ratio)))
 
 
 def judged_by(train: Totals, validation: Totals, settings: Settings) -> Totals:
@@ -72,12 +80,12 @@ class Record:
     def __init__(self) -> None:
         self.missed: dict[Kind, Missed] = {}
 
-    def add(self, offers: Sequence[Offer], judged: Rows) -> None:
+    def add(self, offers: Sequence[Offer], judged: Totals) -> None:
         """Note the errors of one training."""
         for kind, point in kinds(offers):
             self.missed[kind] = self._sum(kind, point, judged)
 
-    def corrected(self, offers: Sequence[Offer], judged: Rows) -> list[Offer]:
+    def corrected(self, offers: Sequence[Offer], judged: Totals) -> list[Offer]:
         """The offers with the errors of their kinds, those of the others included."""
         found = {point: self._sum(kind, point, judged) for kind, point in kinds(offers)}
         return [
@@ -85,8 +93,8 @@ class Record:
             for offer in offers
         ]
 
-    def _sum(self, kind: Kind, point: Point, judged: Rows) -> Missed:
-        rows = int(judged.weight.sum())
+    def _sum(self, kind: Kind, point: Point, judged: Totals) -> Missed:
+        rows = int(judged.counts.sum())
         before = self.missed.get(kind, Missed())
         return Missed(before.wrong + round(point.error * rows), before.rows + rows)
 

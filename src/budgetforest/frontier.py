@@ -11,25 +11,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor
 from functools import partial
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import betaincinv
 
-from budgetforest.arrays import LEAF, Flags, Floats, Ids
-from budgetforest.boost import Boost, boosted_trees
+from budgetforest.arrays import LEAF, Counts, Flags, Floats
+from budgetforest.boost import Boost
 from budgetforest.budget import Offer, Point, Recipe, without_hopeless
-from budgetforest.charge import charge, ladder, scores
-from budgetforest.crossfit import Record, judged_by, turns
-from budgetforest.forest import Answer, Context, Voting, first_trees, join
-from budgetforest.grow import Sample
+from budgetforest.crossfit import Record, judged_by
+from budgetforest.forest import Answer, Context, Voting, join
+from budgetforest.ground import Ground
 from budgetforest.prune import best_part, closure_of, pruned
-from budgetforest.saving import Growth, Owned, grow_one, grow_saving
-from budgetforest.split import Splitter
-from budgetforest.train import Keep, Rows, Settings, context_of, make, n_rows, sample_of, totals_of
+from budgetforest.saving import Growth
+from budgetforest.train import Keep, Settings, Totals, context_of, make, n_rows
 from budgetforest.trained import context_for
 from budgetforest.tree import Tree, family
 
@@ -47,8 +43,8 @@ KEPT = 0.75
 """Share of a pool's features that stays in the next."""
 MOST_TREES = 60
 """Of a forest; more of them gain little."""
-ROUNDS, TIMES = 100, 3
-"""Boosted trees grow so many at a time, and so often at most."""
+ROUNDS = 100
+"""Boosted trees grow so many at a time."""
 PRUNED_ON = 1000
 """Rows that forests are pruned on, at most."""
 PRUNED_AT = (0.1, 0.5)
@@ -60,54 +56,40 @@ THRESHOLDS = 32
 
 
 def grow_frontier(
-    train: Rows,
-    validation: Rows,
+    ground: Ground,
     settings: Settings,
-    pool: Executor,
-    growers: Executor,
     tell: Callable[[str, int], None] = lambda what, trees: None,
     keep: Keep = make,
 ) -> list[Offer]:
-    """Every forest on offer, with all its exits measured; trees that cannot be needed are let go.
-
-    Trees are grown by ``growers``, all else is done by the threads of ``pool``.
-    """
+    """Every forest on offer, with all its exits measured; trees that cannot be needed are let go."""
     record = Record()
-    for turn, (rest, judged) in enumerate(turns(train, validation, settings), 1):
-        names = named(f"turn {turn}", tell, keep)
-        for found in grow_pools(rest, judged, None, settings, pool, growers, *names):
-            record.add(found, judged)
+    for turn, other in enumerate(ground.turns(), 1):
+        for found in grow_pools(other, None, settings, *named(f"turn {turn}", tell, keep)):
+            record.add(found, other.validation)
     allowed = None
     if settings.disagreement is not None:
         forests = FORESTS * n_pools(len(settings.costs.cost))
         allowed = Allowed(settings.disagreement, settings.confidence, forests)
-    totals, others = (totals_of(rows, settings.n_classes) for rows in (train, validation))
-    n_judged = n_rows(judged_by(totals, others, settings), settings)
+    n_judged = n_rows(judged_by(ground.train, ground.validation, settings), settings)
     offers: list[Offer] = []
-    for found in grow_pools(train, validation, allowed, settings, pool, growers, tell, keep):
-        offers += record.corrected(found, validation)
+    for found in grow_pools(ground, allowed, settings, tell, keep):
+        offers += record.corrected(found, ground.validation)
         offers = without_hopeless(offers, n_judged)
     return offers
 
 
 def grow_pools(
-    train: Rows,
-    validation: Rows,
+    ground: Ground,
     allowed: Allowed | None,
     settings: Settings,
-    pool: Executor,
-    growers: Executor,
     tell: Callable[[str, int], None],
     keep: Keep,
 ) -> Iterator[list[Offer]]:
     """The forests of every pool, all features first."""
-    sample = sample_of(train, settings._replace(bootstrap=True, splitter=Splitter.BINNED), pool)
-    context = context_of(totals_of(train, settings.n_classes), settings)._replace(voting=Voting.SOFT)
+    context = context_of(ground.train, settings)._replace(voting=Voting.SOFT)
     features = np.ones(len(settings.costs.cost), bool)
     while features.any():
-        step = partial(
-            offers_of, features, sample, context, allowed, train, validation, settings, pool, growers, tell
-        )
+        step = partial(offers_of, features, ground, context, allowed, settings, tell)
         found = keep(f"pool-{features.sum()}", step)
         yield found
         features = smaller_pool(features, savings(found[0].trees, len(features)), settings.costs.cost)
@@ -123,110 +105,61 @@ def named(name: str, tell: Callable[[str, int], None], keep: Keep) -> tuple[Call
 
 def offers_of(
     features: Flags,
-    sample: Sample,
+    ground: Ground,
     context: Context,
     allowed: Allowed | None,
-    train: Rows,
-    validation: Rows,
     settings: Settings,
-    pool: Executor,
-    growers: Executor,
     tell: Callable[[str, int], None],
 ) -> list[Offer]:
     """The forests of one pool, that of best cuts first, with all their exits measured."""
-    found = dict(grow_pool(sample, features, context, validation, settings, growers, tell))
-    found |= prune_forest(next(iter(found.values())), features, context, train, settings)
+    found = dict(grow_pool(ground, features, context, settings, tell))
+    found |= prune_forest(next(iter(found.values())), features, context, ground)
     return [
-        Offer(recipe, forest, measure(forest, recipe, context, validation, settings.answer, allowed, pool), 1)
+        Offer(recipe, forest, measure(ground, forest, recipe, context, settings.answer, allowed), 1)
         for recipe, forest in found.items()
     ]
 
 
 def grow_pool(
-    sample: Sample,
+    ground: Ground,
     features: Flags,
     context: Context,
-    validation: Rows,
     settings: Settings,
-    pool: Executor,
     tell: Callable[[str, int], None],
 ) -> Iterator[tuple[Recipe, list[Tree]]]:
     """Forests that use only these features."""
     size = int(features.sum())
-    costs, seed = settings.costs, settings.seed
     n_trees, n_rounds = min(settings.max_trees, MOST_TREES), min(settings.max_trees, ROUNDS)
-    rate = rate_for(features, settings, sample)
+    rate = rate_for(features, settings, ground.train)
     plain = Growth(features, 0.0, min(1.0, 2 / math.sqrt(size)), False, 1, settings.n_classes)
     steps = Boost(features, rate, settings.n_classes, tries=min(1.0, 4 / math.sqrt(size)))
-
-    # trees that depend on those before are the work of one thread
-    boosted = pool.submit(boost_pool, sample, steps, context, n_rounds, validation, settings)
+    boosted = ground.boosted(steps, context, n_rounds)
     careful, payers = plain._replace(rate=rate), quarter(n_trees) if settings.free_riders else math.inf
-    reusing = pool.submit(
-        in_succession, n_trees if rate else 0, grow_saving, sample, careful, costs, seed, True, payers
-    )
-    nothing = Owned(np.zeros((0, 0), np.uint8), np.zeros((0, 0), np.uint8))
+    reusing = ground.reusing(careful, n_trees if rate else 0, payers)
     kinds = (("best", plain, True), ("random", plain._replace(random_cuts=True), False))
     for cuts, growth, bootstrap in kinds:
-        futures = [
-            pool.submit(grow_one, sample, growth, costs, nothing, seed, number, bootstrap)
-            for number in range(n_trees)
-        ]
         recipe = Recipe(features=size, cuts=cuts)
         grown = []
-        for future in futures:
-            grown.append(future.result())
+        for tree in ground.independent(growth, n_trees, bootstrap):
+            grown.append(tree)
             tell(str(recipe), len(grown))
         yield recipe, grown
-    for recipe, grown in (boosted.result(), (Recipe(features=size, rate=rate), reusing.result())):
+    for recipe, grown in (boosted(), (Recipe(features=size, rate=rate), reusing())):
         if grown:
             yield recipe, grown
             tell(str(recipe), len(grown))
 
 
-def boost_pool(
-    sample: Sample, steps: Boost, context: Context, rounds: int, validation: Rows, settings: Settings
-) -> tuple[Recipe, list[Tree]]:
-    """Boosted trees at a rate; where no split is worth its price, without."""
-    for rate in dict.fromkeys((steps.rate, 0.0)):
-        recipe = Recipe(features=int(steps.pool.sum()), cuts="boosted", rate=rate)
-        scoring = context_for(Point(recipe, rounds, 0.0, 0.0), context, settings.unit)
-        trees = boosted_trees(sample, steps._replace(rate=rate), settings.costs, settings.seed)
-        grown = while_better(trees, rounds, scoring, validation)
-        if any(len(tree.feature) > 1 for tree in grown):
-            break
-    return recipe, grown
-
-
-def while_better(trees: Iterator[Tree], rounds: int, context: Context, validation: Rows) -> list[Tree]:
-    """Boosted trees, so many at a time, as long as they lower the error on validation rows."""
-    kept: list[Tree] = []
-    least = math.inf
-    for _ in range(TIMES):
-        grown = [*kept, *islice(trees, rounds)]
-        label = scores(join(grown, context), validation.X).argmax(axis=1)
-        wrong = int(validation.weight[label != validation.label].sum())
-        if wrong >= least:
-            break
-        kept, least = grown, wrong
-    return kept
-
-
-def in_succession(number: int, grow: Callable[..., Iterator[Tree]], *arguments: Any) -> list[Tree]:
-    """So many trees, each of which depends on those before."""
-    return list(islice(grow(*arguments), number))
-
-
 def prune_forest(
-    trees: list[Tree], features: Flags, context: Context, train: Rows, settings: Settings
+    trees: list[Tree], features: Flags, context: Context, ground: Ground
 ) -> dict[Recipe, list[Tree]]:
     """A quarter of the forest of best cuts, pruned at two rates on some of its rows."""
     price = float(context.costs.least[features].sum())
     if not price or features.sum() == 1:
         return {}
     forest = join(trees[: quarter(len(trees))], context)
-    rows = few_rows(train, settings.unit)
-    problem = closure_of(forest, train.X[rows], train.label[rows], train.weight[rows])
+    rows = ground.some_rows(PRUNED_ON)
+    problem = closure_of(forest, rows.X, rows.label, rows.weight)
     error = 1 - context.prior.max() / context.prior.sum()
     kept, found = None, {}
     for worth in PRUNED_AT:
@@ -237,18 +170,9 @@ def prune_forest(
     return found
 
 
-def few_rows(train: Rows, unit: float) -> Ids:
-    """About ``PRUNED_ON`` rows; equal ones stay together, so that a weight of 2 is the row twice."""
-    order = np.argsort(train.hashes, kind="stable").astype(np.int32)
-    upto = np.cumsum(train.weight[order]) * unit
-    last = min(int(np.searchsorted(upto, PRUNED_ON)), len(order) - 1)
-    chosen: Ids = order[train.hashes[order] <= train.hashes[order[last]]]
-    return chosen
-
-
-def rate_for(features: Flags, settings: Settings, sample: Sample) -> float:
+def rate_for(features: Flags, settings: Settings, train: Totals) -> float:
     """What a unit of cost is worth: at half the pool's price, all the entropy there is."""
-    share = np.bincount(sample.label, sample.weight, settings.n_classes) / sample.weight.sum()
+    share = train.counts / train.counts.sum()
     nats = -float((share * np.log(np.where(share > 0, share, 1.0))).sum())
     price = float(settings.costs.least[features].sum())
     return nats / (2 * price) if price and features.sum() > 1 else 0.0
@@ -286,32 +210,23 @@ def smaller_pool(features: Flags, saved: Floats, cost: Floats) -> Flags:
 
 
 def measure(
+    ground: Ground,
     trees: list[Tree],
     recipe: Recipe,
     context: Context,
-    validation: Rows,
     answer: Answer,
     allowed: Allowed | None,
-    pool: Executor,
 ) -> list[Point]:
     """Mean cost and error on validation rows at every exit of the forest, and of a quarter of it."""
-    weight = validation.weight
-    share = (weight / weight.sum()).tolist()
-    points = []
-    full = join(trees, context_for(Point(recipe, len(trees), 0.0, 0.0), context, 1.0))
-    for n in dict.fromkeys((quarter(len(trees)), len(trees))):
-        forest = first_trees(full, n)
-        ends = thresholds(len(context.classes)) if answer == Answer.LABEL else [math.inf]
-        exits = ladder(forest, validation.X, ends, pool)
-        if answer == Answer.PROBA:
-            exits.spent[:, 0] = charge(forest, validation.X, answer, pool).spent
-        first = first_allowed(exits.labels, allowed)
-        for at in range(first, len(ends)):
-            # exact sums, whatever the order of the rows
-            cost = math.fsum(s * paid for s, paid in zip(share, exits.spent[:, at].tolist(), strict=True))
-            error = int(weight[exits.labels[:, at] != validation.label].sum()) / int(weight.sum())
-            points.append(Point(recipe, n, cost, error, ends[at]))
-    return points
+    sizes = list(dict.fromkeys((quarter(len(trees)), len(trees))))
+    ends = thresholds(len(context.classes)) if answer == Answer.LABEL else [math.inf]
+    own = context_for(Point(recipe, len(trees), 0.0, 0.0), context, 1.0)
+    weight = int(ground.validation.counts.sum())
+    return [
+        Point(recipe, size, float(outcome.cost[at]), int(outcome.wrong[at]) / weight, ends[at])
+        for size, outcome in zip(sizes, ground.outcomes(trees, own, sizes, ends), strict=True)
+        for at in range(first_allowed(outcome.differ, outcome.rows, allowed), len(ends))
+    ]
 
 
 def quarter(trees: int) -> int:
@@ -319,19 +234,18 @@ def quarter(trees: int) -> int:
     return max(1, trees // 4)
 
 
-def first_allowed(labels: Ids, allowed: Allowed | None) -> int:
+def first_allowed(differ: Counts, n: int, allowed: Allowed | None) -> int:
     """The first of ascending thresholds from which on labels differ seldom enough from certain exit's.
 
-    From certainty downwards, each threshold is tested in turn until one fails: such a sequence keeps the
-    error rate of a single test (Learn then Test). Since several forests are tested, each has a share of it.
+    At each ``differ`` of ``n`` rows do. From certainty downwards, each threshold is tested in turn until one
+    fails: such a sequence keeps the error rate of a single test (Learn then Test). Since several forests are
+    tested, each has a share of it.
     """
-    n, ends = labels.shape
     if allowed is None:
         return 0
     risk = (1 - allowed.confidence) / allowed.forests
-    for at in range(ends - 2, -1, -1):
-        differ = int((labels[:, at] != labels[:, -1]).sum())
-        if most_likely_share(differ, n, risk) > allowed.disagreement:
+    for at in range(len(differ) - 2, -1, -1):
+        if most_likely_share(int(differ[at]), n, risk) > allowed.disagreement:
             return at + 1
     return 0
 

@@ -7,7 +7,7 @@ the sums alone (``choose_splits``), by the rules of ``split``; every block moves
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,24 +48,47 @@ class Splits(NamedTuple):
     """(d) of roots: see ``Tree.floor``."""
     first: Ids
     """(d + 1) where the children of a node begin: left and right, or one per category and one for missing."""
+    size: Counts
+    """(c) weight of the rows of a child; -1 where there is no child."""
+    waits: Flags
+    """(c) whether a child may be split in its turn."""
     counts: Counts
-    """(c, k) class counts of the children; all zero where a category has no row."""
+    """(c, k) class counts of the children."""
     below: Floats
     """(c) F of the children."""
 
 
-def cells_of(columns: Columns) -> Counts:
-    """(m + 1) where the codes of each feature begin among all, missing counted in."""
-    begin: Counts = np.concatenate([[0], np.cumsum(columns.n_codes + 1)]).astype(np.int64)
+def no_splits(total: Counts) -> Splits:
+    """Nodes of these class counts, none of which splits yet; children are not known."""
+    d, k = total.shape
+    return Splits(
+        feature=np.full(d, LEAF, np.int32),
+        cut=np.full(d, -1, np.int32),
+        threshold=np.full(d, np.nan),
+        route=np.zeros(d, np.int32),
+        total=total,
+        impurity=np.zeros(d),
+        floor=np.full(d, np.inf),
+        first=np.zeros(d + 1, np.int32),
+        size=np.zeros(0, np.int64),
+        waits=np.zeros(0, bool),
+        counts=np.zeros((0, k), np.int64),
+        below=np.zeros(0),
+    )
+
+
+def cells_of(columns: Columns, pool: Flags | None = None) -> Counts:
+    """(m + 1) where the codes of each feature begin among all, missing counted in; none outside the pool."""
+    width = columns.n_codes + 1 if pool is None else np.where(pool, columns.n_codes + 1, 0)
+    begin: Counts = np.concatenate([[0], np.cumsum(width)]).astype(np.int64)
     return begin
 
 
 def counts_of_block(
-    columns: Columns, label: Ids, standing: Standing, first: int, last: int, n_classes: int
+    columns: Columns, label: Ids, standing: Standing, begin: Counts, first: int, last: int, n_classes: int
 ) -> NDArray[np.int32]:
     """(nodes, cells, k) class counts by code, of the nodes from ``first`` up to ``last``."""
     n = len(label)
-    begin = cells_of(columns)
     counts = np.zeros((last - first, int(begin[-1]), n_classes), np.int32)
     count_rows(columns.codes, label, standing, first, begin, counts, np.empty((3, n), np.int64))
     return counts
@@ -97,6 +120,8 @@ def count_rows(
                 times[n] = standing.times[t, i]
                 n += 1
         for j in range(codes.shape[0]):
+            if begin[j] == begin[j + 1]:
+                continue
             column = codes[j]
             first_cell = np.uintp(begin[j])
             for r in range(n):
@@ -106,40 +131,38 @@ def count_rows(
 
 
 def choose_splits(
-    columns: Columns, plan: Plan, counts: NDArray[np.int32], keys: Keys, is_root: Flags
+    columns: Columns, plan: Plan, counts: NDArray[np.int32], keys: Keys, at_roots: bool
 ) -> Splits:
-    """The best split of every node from its ``counts`` (d, cells, k), its key, and whether it is a root."""
-    d, _, k = counts.shape
+    """The best split of every node from its ``counts`` (d, cells, k) and its key."""
     begin = cells_of(columns)
-    splits = Splits(
-        feature=np.full(d, LEAF, np.int32),
-        cut=np.full(d, -1, np.int32),
-        threshold=np.full(d, np.nan),
-        route=np.zeros(d, np.int32),
-        total=counts[:, : begin[1]].sum(axis=1, dtype=np.int64),
-        impurity=np.zeros(d),
-        floor=np.full(d, np.inf),
-        first=np.zeros(d + 1, np.int32),
-        counts=np.zeros((0, k), np.int64),
-        below=np.zeros(0),
-    )
-    search_splits(columns, plan, counts, begin, keys, is_root, room_for_growth(columns, plan, 1), splits)
-    children = [
-        _children(counts[at], begin, splits.feature[at], splits.cut[at], splits.route[at]) for at in range(d)
-    ]
-    below = np.concatenate(children)
+    splits = no_splits(whole_of(counts, begin))
+    search_splits(columns, plan, counts, begin, keys, at_roots, room_for_growth(columns, plan, 1), splits)
+    first, below = children_of(counts, begin, splits)
+    size = below.sum(axis=1)
+    impurity = np.array([value_of(plan.measure.impurity, c * plan.measure.unit) for c in below], np.float64)
     return splits._replace(
-        first=np.cumsum([0, *map(len, children)]).astype(np.int32),
-        counts=below,
-        below=np.array([value_of(plan.measure.impurity, c * plan.measure.unit) for c in below], np.float64),
+        first=first, size=np.where(size > 0, size, -1), waits=impurity > 0, counts=below, below=impurity
     )
 
 
-def _children(counts: NDArray[np.int32], begin: Counts, feature: int, cut: int, route: int) -> Counts:
-    """(children, k) class counts of a node's children."""
+def whole_of(sums: NDArray[Any], begin: Counts) -> Counts:
+    """(d, w) the sums (d, cells, w) of whole nodes: those over all codes of any feature."""
+    whole: Counts = sums[:, : begin[begin > 0][0]].sum(axis=1, dtype=np.int64)
+    return whole
+
+
+def children_of(sums: NDArray[Any], begin: Counts, splits: Splits) -> tuple[Ids, Counts]:
+    """Where the children of each node begin, and (c, w) the sums of all children."""
+    children = [_parted(*node, begin) for node in zip(sums, *splits[:2], splits.route, strict=True)]
+    first: Ids = np.cumsum([0, *map(len, children)]).astype(np.int32)
+    return first, np.concatenate(children)
+
+
+def _parted(sums: NDArray[Any], feature: int, cut: int, route: int, begin: Counts) -> Counts:
+    """(children, w) the sums of a node's children."""
     if feature == LEAF:
-        return np.zeros((0, counts.shape[1]), np.int64)
-    by_code = counts[begin[feature] : begin[feature + 1]].astype(np.int64)
+        return np.zeros((0, sums.shape[1]), np.int64)
+    by_code = sums[begin[feature] : begin[feature + 1]].astype(np.int64)
     if route == BY_CATEGORY:
         return by_code
     left = by_code[: cut + 1].sum(axis=0) + (by_code[-1] if route == MISSING_LEFT else 0)
@@ -153,7 +176,7 @@ def search_splits(
     counts: NDArray[np.int32],
     begin: Counts,
     keys: Keys,
-    is_root: Flags,
+    at_roots: bool,
     room: Room,
     splits: Splits,
 ) -> None:
@@ -181,7 +204,7 @@ def search_splits(
         best_drop = 0.0
         for j in range(len(plan.cost)):
             size = profile_from(here[begin[j] : begin[j + 1]], room.buffer[:classes], room.profile)
-            if is_root[at]:
+            if at_roots:
                 drop = impurity - search_nominal(room.profile, size, node, plan.measure)
                 if drop > LEAST_DROP:
                     splits.floor[at] = min(splits.floor[at], plan.least[j] / drop)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +31,9 @@ from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, em
 
 LEAST_GAIN = 1e-7
 """Nats of all rows of a node together; less is rounding, not progress."""
+
+LOGS = 2**20
+"""So many logarithms are at hand."""
 
 CUTS, TRIES = np.uint64(0x63757473), np.uint64(0x74726965)
 """Keys of what is drawn at a node."""
@@ -100,21 +104,32 @@ def grow_one(
     times = bootstrapped(sample, key) if bootstrap else sample.weight
     # rows that were not drawn go along where it matters what they acquire
     rows = (np.arange(len(times)) if growth.rate else np.flatnonzero(times)).astype(np.int32)
-    tree = empty_tree(2 * int((times > 0).sum()) + 1, growth.n_classes)
-    desk = _desk(sample.columns, growth.n_classes, len(rows))
-    size, branches = saving_tree(
-        sample.columns, sample.label, times, rows, growth, costs[:3], owned, key, tree, desk
-    )
+    return saving_below(sample.columns, sample.label, times, rows, growth, costs, owned, key)
+
+
+def saving_below(
+    columns: Columns,
+    label: Ids,
+    times: Counts,
+    rows: Ids,
+    growth: Growth,
+    costs: Costs,
+    owned: Owned,
+    key: np.uint64,
+) -> Tree:
+    """The part of a tree below the node of this key, on its rows, which then have what they met."""
+    tree = empty_tree(2 * int((times[rows] > 0).sum()) + 1, growth.n_classes)
+    desk = desk_for(columns, growth.n_classes, len(rows))
+    size, branches = saving_tree(columns, label, times, rows, growth, costs[:3], owned, key, tree, desk)
     if len(branches):
         fill_empty_branches(tree.counts[:size].sum(axis=1), tree, branches)
     tree.floor[0] = np.nan
     return Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
 
 
-def _desk(columns: Columns, k: int, n_rows: int) -> Desk:
+def desk_for(columns: Columns, k: int, n_rows: int) -> Desk:
+    """Memory for a tree on so many rows."""
     codes = int(columns.n_codes.max()) + 2
-    logs = np.arange(min(2 * n_rows, 2**20) + 2, dtype=np.float64)
-    logs[1:] *= np.log(logs[1:])
     return Desk(
         np.zeros((codes, k), np.int64),
         np.empty(k, np.int64),
@@ -122,8 +137,16 @@ def _desk(columns: Columns, k: int, n_rows: int) -> Desk:
         np.empty(codes + 1, np.int64),
         np.empty((n_rows + codes, 4), np.int64),
         np.empty(n_rows + codes, np.uint64),
-        logs,
+        small_logs(),
     )
+
+
+@cache
+def small_logs() -> Floats:
+    """The n log n of n below ``LOGS``; whoever grows the tree, larger ones are computed."""
+    logs = np.arange(LOGS, dtype=np.float64)
+    logs[1:] *= np.log(logs[1:])
+    return logs
 
 
 class Split(NamedTuple):
@@ -171,7 +194,7 @@ def saving_tree(
         for i in range(len(here)):
             counts[label[here[i]]] += times[here[i]]
             n += times[here[i]]
-        mixed = _entropy(counts, n, desk.logs)
+        mixed = entropy_of(counts, n, desk.logs)
         tree.impurity[node] = mixed / n
         if mixed <= LEAST_GAIN or n < 2 * growth.least_rows:
             continue
@@ -239,7 +262,7 @@ def _times_log(n: int, logs: Floats) -> float:
 
 
 @inner
-def _entropy(counts: Counts, n: int, logs: Floats) -> float:
+def entropy_of(counts: Counts, n: int, logs: Floats) -> float:
     """Nats of all rows together, n H."""
     total = _times_log(n, logs)
     for c in range(len(counts)):
@@ -264,22 +287,13 @@ def _best_split(
 ) -> Split:
     """The largest saving among the features that are tried: first a random share, then the rest."""
     best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
-    drawn = mix(key, TRIES)
     for turn in range(2):
         for j in range(len(growth.pool)):
-            tried = uniform(mix(drawn, columns.key[j])) < growth.tries
-            if not growth.pool[j] or tried != (turn == 0):
+            if not growth.pool[j] or is_tried(key, columns.key[j], growth.tries) != (turn == 0):
                 continue
             missing = columns.n_codes[j]
             low, high = _tally(columns.codes[j], missing, rows, label, times, desk.tally)
-            if columns.nominal[j]:
-                gain = _nominal_gain(desk.tally, low, high, missing, mixed, growth.least_rows, desk.logs)
-                cut, route = -1, BY_CATEGORY
-            else:
-                at = mix(key, columns.key[j] ^ CUTS)
-                gain, cut, route = _numeric_gain(
-                    desk.tally, low, high, missing, counts, n, mixed, growth, at, desk
-                )
+            gain, cut, route = gain_of(columns, j, low, high, counts, n, mixed, growth, key, desk)
             _clear(desk.tally, low, high, missing)
             if growth.rate > 0.0 and gain > best.gain:
                 price = price_of(j, rows, times, prices, owned)
@@ -290,6 +304,34 @@ def _best_split(
         if best.feature != LEAF:
             break
     return best
+
+
+@inner
+def is_tried(key: np.uint64, feature: np.uint64, tries: float) -> bool:
+    """Whether a feature is among those that the node of this key tries first."""
+    return uniform(mix(mix(key, TRIES), feature)) < tries
+
+
+@inner
+def gain_of(
+    columns: Columns,
+    j: int,
+    low: int,
+    high: int,
+    counts: Counts,
+    n: int,
+    mixed: float,
+    growth: Growth,
+    key: np.uint64,
+    desk: Desk,
+) -> tuple[float, int, int]:
+    """The drop of entropy by a feature whose class counts are in ``desk.tally``: (drop, cut, route)."""
+    missing = columns.n_codes[j]
+    if columns.nominal[j]:
+        gain = _nominal_gain(desk.tally, low, high, missing, mixed, growth.least_rows, desk.logs)
+        return gain, -1, BY_CATEGORY
+    at = mix(key, columns.key[j] ^ CUTS)
+    return _numeric_gain(desk.tally, low, high, missing, counts, n, mixed, growth, at, desk)
 
 
 @inner
@@ -407,12 +449,17 @@ def acquire(j: int, rows: Ids, prices: tuple[Floats, Floats, Ids], owned: Owned)
 @inner
 def price_of(j: int, rows: Ids, times: Counts, prices: tuple[Floats, Floats, Ids], owned: Owned) -> float:
     """What the rows of a node would pay for a feature, all together."""
-    cost, discount, group = prices
     lacking = 0
     opened = 0
     for i in range(len(rows)):
         if owned.feature[j, rows[i]] == 0:
             lacking += times[rows[i]]
-            if owned.group[group[j], rows[i]] == 1:
+            if owned.group[prices[2][j], rows[i]] == 1:
                 opened += times[rows[i]]
-    return float(cost[j] * (lacking - opened) + discount[j] * opened)
+    return price_for(j, lacking, opened, prices)
+
+
+@inner
+def price_for(j: int, lacking: int, opened: int, prices: tuple[Floats, Floats, Ids]) -> float:
+    """What rows pay for a feature that so many lack, ``opened`` of which have another of its group."""
+    return float(prices[0][j] * (lacking - opened) + prices[1][j] * opened)

@@ -50,7 +50,7 @@ def fit(
     validation : pair (X, y) of the same kinds, or None
     client : the client in use if None
     spread : "rows", "trees" or None
-        "rows": blocks stay where they are and count, for rows that fit no machine; of method "paper" only.
+        "rows": blocks stay where they are and count, for rows that fit no machine.
         "trees": the rows come here, their codes go to every worker, and each grows whole trees. None: trees
         if the rows take at most a quarter of the smallest worker's memory.
     checkpoint : a folder here, where the training goes on after a loss
@@ -62,25 +62,19 @@ def fit(
             validation = validation_at_hand(cluster, validation)
             return fit_by_trees(cluster, classifier, X, y, validation, sample_weight, checkpoint)
         blocks = blocks_of(cluster, X, y, sample_weight)
-        if by_rows(cluster, blocks, spread, classifier.method):
+        if by_rows(cluster, blocks, spread):
             return fit_by_rows(cluster, classifier, blocks, validation, checkpoint)
         rows = at_hand(cluster, blocks)
         validation = validation_at_hand(cluster, validation)
         return fit_by_trees(cluster, classifier, rows.X, rows.y, validation, rows.weight, checkpoint)
 
 
-def by_rows(cluster: Cluster, blocks: list[Future], spread: str | None, method: str) -> bool:
+def by_rows(cluster: Cluster, blocks: list[Future], spread: str | None) -> bool:
     """Whether rows are spread, and not trees."""
-    size = sum(cluster.values(cluster.each(n_bytes_of, blocks)))
-    fits = size * SHARE <= cluster.least_memory
-    if method == "auto" and (spread == "rows" or not (fits or spread)):
-        raise InvalidParameter(
-            f"method='auto' grows whole forests on each worker, which must hold the rows: they take "
-            f"{size / 2**30:.2g} GiB, the smallest worker has {cluster.least_memory / 2**30:.2g}; take "
-            "method='paper', which leaves rows in their blocks, or spread='trees' on workers with "
-            f"{SHARE} times as much memory as the rows take"
-        )
-    return spread == "rows" or not (fits or spread)
+    if spread:
+        return spread == "rows"
+    size: int = sum(cluster.values(cluster.each(n_bytes_of, blocks)))
+    return size * SHARE > cluster.least_memory
 
 
 def validation_at_hand(cluster: Cluster, validation: Anything) -> Anything:

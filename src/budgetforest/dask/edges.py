@@ -29,7 +29,7 @@ from budgetforest.binning import (
     quantile_edges,
 )
 from budgetforest.dask.cluster import Cluster
-from budgetforest.dask.levels import Block
+from budgetforest.dask.ways import Block
 from budgetforest.draws import in_order
 from budgetforest.split import Splitter
 from budgetforest.train import Rows, Settings

@@ -11,22 +11,24 @@ from fractions import Fraction
 import numpy as np
 from distributed import Future
 
-from budgetforest.arrays import Floats
 from budgetforest.charge import Meter
 from budgetforest.dask.cluster import Cluster
 from budgetforest.forest import Context
 from budgetforest.ledger import Ledger
-from budgetforest.train import Measured, Rows, Settings, Totals
+from budgetforest.outcome import exact_sum
+from budgetforest.train import Measured, Rows, Settings, Totals, meter_of
 from budgetforest.tree import Tree
 
 Sums = tuple[Fraction, Fraction]
 """Shares of cost and error."""
 
 
-def spread_meter(
-    cluster: Cluster, blocks: list[Future], total: Totals, context: Context, settings: Settings
+def meter_on(
+    cluster: Cluster, blocks: list[Future], total: Totals | None, context: Context, settings: Settings
 ) -> Measured:
-    """A meter whose rows stay on the workers."""
+    """A meter whose rows stay on the workers; without rows nobody knows."""
+    if total is None:
+        return meter_of(None, context, settings, None)
     meters = cluster.each(open_meter, blocks, int(total.counts.sum()), cluster.hold(context), settings)
 
     def add(tree: Tree) -> tuple[float, float] | None:
@@ -60,20 +62,3 @@ def with_tree(before: tuple[Meter, Sums | None], tree: Tree) -> tuple[Meter, Sum
 def sums_of(measured: tuple[Meter, Sums | None]) -> Sums | None:
     """What was measured."""
     return measured[1]
-
-
-def exact_sum(values: Floats) -> Fraction:
-    """The sum, not rounded; rounded it is that of ``math.fsum``.
-
-    >>> float(exact_sum(np.full(10, 0.1)))
-    1.0
-    """
-    share, power = np.frexp(values)
-    whole = (share * 2.0**53).astype(np.int64)
-    total = Fraction(0)
-    for each in np.unique(power):
-        part = whole[power == each]
-        # high and low half apart: neither sum overflows
-        number = (int((part >> 26).sum()) << 26) + int((part & (2**26 - 1)).sum())
-        total += number * Fraction(2) ** (int(each) - 53)
-    return total

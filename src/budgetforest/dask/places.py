@@ -68,11 +68,24 @@ def held_out_of(
     return _exchanged(cluster, blocks, total.rows, seed, found)
 
 
+def turns_of(cluster: Cluster, blocks: list[Future], total: Totals, parts: int) -> list[Future]:
+    """For each block (n) the turn of each row, the same as in ``crossfit.turns``."""
+    k = len(total.counts)
+
+    def found(cluster: Cluster, ranges: list[Future]) -> list[Future]:
+        seen = cluster.values([cluster.run(kinds_of, part, k) for part in ranges])
+        before = np.cumsum([np.zeros(k, np.int64), *seen], axis=0)
+        lower = np.cumsum([0, *before[-1][:-1]])  # kinds of the classes below
+        return [cluster.run(turn_of, part, lower + before[at], parts) for at, part in enumerate(ranges)]
+
+    return _exchanged(cluster, blocks, total.rows, None, found)
+
+
 def _exchanged(
     cluster: Cluster,
     blocks: list[Future],
     n: int,
-    seed: int,
+    seed: int | None,
     found: Callable[[Cluster, list[Future]], list[Future]],
 ) -> list[Future]:
     """What is ``found`` about the rows of each range, brought back to the blocks."""
@@ -93,9 +106,14 @@ def range_of(key: Keys, n_ranges: int) -> NDArray[np.int64]:
     return ((key >> np.uint64(32)) * np.uint64(n_ranges) >> np.uint64(32)).astype(np.int64)
 
 
-def cut(rows: Rows, seed: int, n_ranges: int) -> list[Keyed]:
+def keys_of(rows: Rows, seed: int | None) -> Keys:
+    """What rows are ordered by: their places, or without a seed their hashes."""
+    return rows.hashes if seed is None else places(rows.hashes, seed)
+
+
+def cut(rows: Rows, seed: int | None, n_ranges: int) -> list[Keyed]:
     """Rows of a block by range."""
-    keyed = Keyed(places(rows.hashes, seed), rows.label, rows.weight)
+    keyed = Keyed(keys_of(rows, seed), rows.label, rows.weight)
     part = range_of(keyed.key, n_ranges)
     return [Keyed._make(column[part == at] for column in keyed) for at in range(n_ranges)]
 
@@ -115,9 +133,9 @@ def apart(part: Range, answer: NDArray[Any]) -> list[NDArray[Any]]:
     return np.split(back, part.ends[:-1])
 
 
-def put_back(rows: Rows, seed: int, answers: list[NDArray[Any]]) -> NDArray[Any]:
+def put_back(rows: Rows, seed: int | None, answers: list[NDArray[Any]]) -> NDArray[Any]:
     """The answers of all ranges, for the rows of a block as they stand."""
-    part = range_of(places(rows.hashes, seed), len(answers))
+    part = range_of(keys_of(rows, seed), len(answers))
     whole = np.empty(len(part), answers[0].dtype)
     for at, answer in enumerate(answers):
         whole[part == at] = answer
@@ -154,3 +172,20 @@ def is_held(part: Range, before: Counts, most: NDArray[np.float64], last: Keys) 
         middle = before[c] + np.cumsum(each) - each / 2
         held[members] = (middle < most[c])[group] & (key[members] != last[c])
     return held
+
+
+def kinds_of(part: Range, n_classes: int) -> Counts:
+    """(k) how many distinct rows each class has."""
+    _, first = np.unique(part.rows.key, return_index=True)
+    return np.bincount(part.rows.label[first], minlength=n_classes)
+
+
+def turn_of(part: Range, before: Counts, parts: int) -> Ids:
+    """Distinct rows take turns, class by class; ``before`` (k) come before those of each class."""
+    key, label, _ = part.rows
+    turn = np.zeros(len(key), np.int32)
+    for c in range(len(before)):
+        members = np.flatnonzero(label == c)
+        _, group = np.unique(key[members], return_inverse=True)
+        turn[members] = (before[c] + group) % parts
+    return turn

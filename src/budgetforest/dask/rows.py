@@ -16,9 +16,9 @@ from sklearn.utils.validation import _check_sample_weight, _check_y
 from budgetforest.arrays import Counts, Floats
 from budgetforest.binning import hash_rows
 from budgetforest.dask.cluster import Cluster
-from budgetforest.dask.meters import exact_sum
 from budgetforest.dask.sources import Raw
 from budgetforest.intake import accepted, check_totals, known_rows, later_rows, learn_names
+from budgetforest.outcome import exact_sum
 from budgetforest.table import Schema, learn_schema, merged_schema
 from budgetforest.train import Rows, Scale, Totals, in_units, scale_for, together, totals_of
 
@@ -141,6 +141,11 @@ def other_rows(raw: Raw, estimator: Any, schema: Schema, classes: Any) -> Rows:
     return known_rows(estimator, raw.X, raw.y, schema, classes)
 
 
-def part_of(rows: Rows, held: Any, wanted: bool) -> Rows:
-    """The rows that are held out, or those that are not."""
-    return rows.take(held == wanted)
+def part_of(rows: Rows, turn: Any, part: int) -> Rows:
+    """The rows whose turn it is."""
+    return rows.take(turn == part)
+
+
+def rest_of(rows: Rows, turn: Any, part: int) -> Rows:
+    """The other rows."""
+    return rows.take(turn != part)

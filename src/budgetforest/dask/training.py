@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any
 
 from distributed import Future
 
 from budgetforest import settings as check
 from budgetforest.arrays import Anything
 from budgetforest.classifier import BudgetForestClassifier
-from budgetforest.dask import edges, levels
 from budgetforest.dask.cluster import Cluster
-from budgetforest.dask.meters import spread_meter
-from budgetforest.dask.places import held_out_of, starts_of
+from budgetforest.dask.coding import coded
+from budgetforest.dask.forests import spread_trees
+from budgetforest.dask.ground import SpreadGround
+from budgetforest.dask.meters import meter_on
+from budgetforest.dask.places import held_out_of
 from budgetforest.dask.rows import Spread, other_rows, part_of, spread_rows, totals
 from budgetforest.dask.sources import blocks_of
 from budgetforest.dask.trees import Growers
 from budgetforest.errors import InvalidData
+from budgetforest.frontier import grow_frontier
 from budgetforest.intake import check_held_out, warn_of_absent_classes, warn_of_constants
-from budgetforest.level import cells_of
 from budgetforest.progress import progress
-from budgetforest.train import Settings, Totals, context_of, draws_of, grow_offers, meter_of
+from budgetforest.train import Settings, context_of, grow_offers
 
 Folder = str | os.PathLike[str] | None
 
@@ -49,7 +50,7 @@ def fit_by_rows(
     validation: Anything,
     checkpoint: Folder,
 ) -> BudgetForestClassifier:
-    """Rows stay in their blocks; the paper's method."""
+    """Rows stay in their blocks."""
     rows = spread_rows(cluster, classifier, blocks)
     classifier.classes_ = rows.classes
     settings = classifier._settings(rows.schema, rows.unit)
@@ -59,17 +60,17 @@ def fit_by_rows(
     if validation is not None and validated is not None:
         warn_of_absent_classes(validated.counts, rows.classes)
     keep = classifier._keep(checkpoint, total, validated, settings)
-    grown = coded(cluster, train, total, settings)
-    context = context_of(total, settings)
-
-    def meter() -> Any:
-        if validated is None:
-            return meter_of(None, context, settings, None)
-        return spread_meter(cluster, measured, validated, context, settings)
-
-    trees = partial(levels.spread_trees, cluster, grown, settings.seed, settings.max_trees)
     with progress(classifier.verbose, settings.max_trees) as tell:
-        offers = list(grow_offers(trees, meter, settings, tell, keep))
+        if settings.auto:
+            ground = SpreadGround(cluster, train, measured, settings)
+            warn_of_constants(ground.constant, rows.schema)
+            offers = grow_frontier(ground, settings, tell, keep)
+        else:
+            grown, constant = coded(cluster, train, total, settings)
+            warn_of_constants(constant, rows.schema)
+            trees = partial(spread_trees, cluster, grown, settings.seed, settings.max_trees)
+            meter = partial(meter_on, cluster, measured, validated, context_of(total, settings), settings)
+            offers = list(grow_offers(trees, meter, settings, tell, keep))
     return classifier._conclude(offers, total, validated, settings)
 
 
@@ -100,30 +101,3 @@ def parted(
     counts = totals(cluster, measured, settings.n_classes).counts
     check_held_out(counts, rows.classes, fraction, total.rows)
     return cluster.each(part_of, rows.blocks, held, False), measured
-
-
-def coded(cluster: Cluster, train: list[Future], total: Totals, settings: Settings) -> levels.Spread:
-    """Training rows in the form that trees are grown on."""
-    found = edges.outline(cluster, train, settings)
-    columns = cluster.run(_first, found)
-    n_cells, same = cluster.values(cluster.run(_known, found))
-    warn_of_constants(same, settings.schema)
-    starts = starts_of(cluster, train, total)
-    weight = int(total.counts.sum())
-    return levels.Spread(
-        blocks=cluster.each(edges.encoded, train, starts, columns),
-        columns=columns,
-        n_cells=n_cells,
-        n_features=len(settings.schema.names),
-        n_classes=settings.n_classes,
-        weight=weight,
-        draws=draws_of(weight, settings),
-    )
-
-
-def _first(found: Any) -> Any:
-    return found[0]
-
-
-def _known(found: Any) -> Any:
-    return int(cells_of(found[0])[-1]), found[1]

@@ -1,0 +1,41 @@
+"""Training rows in blocks in the form that trees are grown on."""
+
+from __future__ import annotations
+
+from distributed import Future
+
+from budgetforest.arrays import Flags
+from budgetforest.binning import Columns
+from budgetforest.dask.cluster import Cluster
+from budgetforest.dask.edges import encoded, outline
+from budgetforest.dask.levels import Spread
+from budgetforest.dask.places import starts_of
+from budgetforest.dask.ways import NO_SCORES, first_state
+from budgetforest.level import cells_of
+from budgetforest.train import Settings, Totals, draws_of
+
+
+def coded(cluster: Cluster, train: list[Future], total: Totals, settings: Settings) -> tuple[Spread, Flags]:
+    """The rows as codes, and which features are constant."""
+    found = outline(cluster, train, settings)
+    columns = cluster.run(_first, found)
+    n_cells, constant = cluster.values(cluster.run(_known, found))
+    blocks = cluster.each(encoded, train, starts_of(cluster, train, total), columns)
+    rows = Spread(
+        blocks=blocks,
+        plain=cluster.each(first_state, blocks, settings.costs, False, NO_SCORES),
+        columns=columns,
+        n_cells=n_cells,
+        n_features=len(settings.schema.names),
+        counts=total.counts,
+        draws=draws_of(int(total.counts.sum()), settings),
+    )
+    return rows, constant
+
+
+def _first(found: tuple[Columns, Flags]) -> Columns:
+    return found[0]
+
+
+def _known(found: tuple[Columns, Flags]) -> tuple[int, Flags]:
+    return int(cells_of(found[0])[-1]), found[1]

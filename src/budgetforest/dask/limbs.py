@@ -1,0 +1,109 @@
+"""Trees that grow level by level: nodes, and what hangs on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from budgetforest.arrays import Ids
+from budgetforest.draws import mix
+from budgetforest.forest import moved
+from budgetforest.level import Splits
+from budgetforest.tree import BY_CATEGORY, Tree, empty_tree
+
+
+@dataclass
+class Limb:
+    """A node of a growing tree, and what hangs on it."""
+
+    key: np.uint64
+    weight: int
+    node: Tree
+    """The node alone."""
+    children: list[Limb | None] = field(default_factory=list)
+    """None for a category without rows."""
+    below: tuple[str, int] | None = None
+    """Of a small node: the task that grows its subtree, and its place there."""
+    number: int = -1
+    """In its level; nodes that do not wait have none."""
+
+
+class Level(NamedTuple):
+    """Nodes to be decided, numbered large ones first."""
+
+    large: list[Limb]
+    """They are split by their counts."""
+    small: list[Limb]
+    """All below them is grown by one task."""
+
+
+def hang_children(limbs: list[Limb], splits: Splits, small: int) -> tuple[Level, Ids]:
+    """The next level, and the number in it of every child; those that do not wait are not in it."""
+    for at, limb in enumerate(limbs):
+        fill(limb, splits, at)
+    children = [child for limb in limbs for child in limb.children]
+    waiting = [child for child, waits in zip(children, splits.waits, strict=True) if child and waits]
+    level = Level(
+        [child for child in waiting if child.weight > small],
+        [child for child in waiting if child.weight <= small],
+    )
+    for number, child in enumerate(level.large + level.small):
+        child.number = number
+    return level, np.array([-1 if child is None else child.number for child in children], np.int32)
+
+
+def fill(limb: Limb, splits: Splits, at: int) -> None:
+    """Write down how a node splits, and hang its children on it."""
+    node = limb.node
+    node.feature[0], node.threshold[0], node.route[0] = (
+        splits.feature[at],
+        splits.threshold[at],
+        splits.route[at],
+    )
+    node.counts[0], node.impurity[0] = splits.total[at], splits.impurity[at]
+    node.floor[0] = splits.floor[at]
+    for code, child in enumerate(range(splits.first[at], splits.first[at + 1])):
+        hung = None
+        if splits.size[child] >= 0:
+            alone = empty_tree(1, splits.counts.shape[1])
+            alone.counts[0], alone.impurity[0] = splits.counts[child], splits.below[child]
+            hung = Limb(np.uint64(mix(limb.key, np.uint64(code))), int(splits.size[child]), alone)
+        limb.children.append(hung)
+
+
+def whole(limb: Limb, subtrees: dict[str, list[Tree]]) -> Tree:
+    """All that has grown from a node on, in preorder."""
+    if limb.below is not None:
+        return subtrees[limb.below[0]][limb.below[1]]
+    if not limb.children:
+        return limb.node
+    children = [None if child is None else whole(child, subtrees) for child in limb.children]
+    nominal = limb.node.route[0] == BY_CATEGORY
+    nodes, slots = 1, len(children) if nominal else 0
+    places, parts = np.full(len(children), -1, np.int32), []
+    for at, child in enumerate(children):
+        if child is not None:
+            places[at] = nodes
+            parts.append(moved(child, nodes, slots))
+            nodes, slots = nodes + len(child.feature), slots + len(child.branches)
+    node = limb.node
+    if nominal:
+        node.left[0], node.right[0] = 0, len(children) - 1
+        # categories without rows go where most rows went
+        most = np.argmax([-1 if child is None else child.weight for child in limb.children])
+        places[places < 0] = ~places[most]
+    else:
+        node.left[0], node.right[0] = places
+    branches = [places] if nominal else []
+    return Tree._make(
+        [
+            *(
+                np.concatenate(columns)
+                for columns in zip(node[:-2], *(part[:-2] for part in parts), strict=True)
+            ),
+            np.concatenate([*branches, *(part.branches for part in parts)]),
+            node.floor,
+        ]
+    )

@@ -1,0 +1,267 @@
+"""Ways to grow a tree on rows in blocks: what is added up, how sums choose splits, how small nodes end.
+
+``levels`` drives them all. The paper's way knows the plan alone; the ways of ``method="auto"`` also know
+what the rows of a block remember of the trees before, their ``State``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetforest.arrays import Counts, Ids, Keys
+from budgetforest.binning import Columns
+from budgetforest.boost import Boost, Slopes, boosted_below, slopes_at
+from budgetforest.boost_level import choose_boosts, slopes_of_block
+from budgetforest.costs import Costs
+from budgetforest.grow import grow_below, with_all_branches
+from budgetforest.level import Splits, Standing, cells_of, choose_splits, counts_of_block
+from budgetforest.room import Plan
+from budgetforest.saving import Growth, Owned, saving_below
+from budgetforest.saving_level import choose_savings, follow_tree, lacking_in_block
+from budgetforest.tree import Tree
+
+NO_SCORES: Counts = np.zeros(0, np.int64)
+"""Of trees that are not boosted."""
+
+
+class Block(NamedTuple):
+    """Some of the training rows, in the order of their contents."""
+
+    columns: Columns
+    label: Ids
+    weight: Counts
+    start: Counts
+    """(n) the weight of the rows of all blocks that come before."""
+
+
+class State(NamedTuple):
+    """What the rows of a block remember of the trees before; empty where it does not matter."""
+
+    owned: Owned
+    scores: Counts
+    """(n, k) of boosted trees, so far."""
+    slopes: Slopes
+    """Of the loss at these scores."""
+
+
+class Sums(NamedTuple):
+    """What is added up over the rows of a block, and then over blocks."""
+
+    cells: NDArray[Any]
+    """(nodes, cells, w)"""
+    lacking: Counts
+    """(nodes, m, 2) see ``saving_level``; of no features where nothing is paid."""
+
+
+class Gathered(NamedTuple):
+    """Rows of small nodes, brought to one worker."""
+
+    columns: Columns
+    label: Ids
+    times: Counts
+    state: State
+
+
+class Way(Protocol):
+    """How a tree grows; sent to the workers."""
+
+    @property
+    def width(self) -> int:
+        """How many numbers of four bytes are added up for a code."""
+        ...
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether rows that are not drawn go along, since it matters what they acquire."""
+        ...
+
+    def add_up(self, block: Block, state: State, standing: Standing, first: int, last: int) -> Sums:
+        """The sums of a block for the nodes from ``first`` up to ``last``."""
+        ...
+
+    def choose(self, columns: Columns, sums: Sums, keys: Keys, depth: int) -> Splits:
+        """The best split of every node of a depth."""
+        ...
+
+    def finish(self, rows: Gathered, members: Ids, key: np.uint64, depth: int) -> Tree:
+        """All below a node of that depth, as on a single machine; ``members`` are sorted by class."""
+        ...
+
+
+class Greedy(NamedTuple):
+    """The paper's GREEDYTREE."""
+
+    plan: Plan
+
+    @property
+    def width(self) -> int:
+        """Class counts."""
+        return self.plan.n_classes
+
+    @property
+    def takes_all(self) -> bool:
+        """Nothing is remembered."""
+        return False
+
+    def add_up(self, block: Block, state: State, standing: Standing, first: int, last: int) -> Sums:
+        """Class counts by code."""
+        begin = cells_of(block.columns)
+        k = self.plan.n_classes
+        return Sums(
+            counts_of_block(block.columns, block.label, standing, begin, first, last, k),
+            nothing_lacking(last - first),
+        )
+
+    def choose(self, columns: Columns, sums: Sums, keys: Keys, depth: int) -> Splits:
+        """The splits of least risk."""
+        return choose_splits(columns, self.plan, sums.cells, keys, depth == 0)
+
+    def finish(self, rows: Gathered, members: Ids, key: np.uint64, depth: int) -> Tree:
+        """The local grower."""
+        return with_all_branches(grow_below(rows.columns, rows.label, rows.times, members, self.plan, key))
+
+
+class Saving(NamedTuple):
+    """Growth by saving, which knows what is paid if it has a rate."""
+
+    growth: Growth
+    costs: Costs
+
+    @property
+    def width(self) -> int:
+        """Class counts."""
+        return self.growth.n_classes
+
+    @property
+    def takes_all(self) -> bool:
+        """Only with a rate."""
+        return self.growth.rate > 0
+
+    def add_up(self, block: Block, state: State, standing: Standing, first: int, last: int) -> Sums:
+        """Class counts by code, and who lacks what."""
+        pool, k = self.growth.pool, self.growth.n_classes
+        begin = cells_of(block.columns, pool)
+        return Sums(
+            counts_of_block(block.columns, block.label, standing, begin, first, last, k),
+            lacking_in_block(state.owned, self.costs.group, pool, standing, first, last)
+            if self.growth.rate
+            else nothing_lacking(last - first),
+        )
+
+    def choose(self, columns: Columns, sums: Sums, keys: Keys, depth: int) -> Splits:
+        """The splits that save most."""
+        return choose_savings(columns, self.growth, self.costs, sums.cells, sums.lacking, keys)
+
+    def finish(self, rows: Gathered, members: Ids, key: np.uint64, depth: int) -> Tree:
+        """The local grower."""
+        columns, label, times, state = rows
+        return saving_below(columns, label, times, members, self.growth, self.costs, state.owned, key)
+
+
+class Boosting(NamedTuple):
+    """Gradient boosting with prices."""
+
+    boost: Boost
+    costs: Costs
+
+    @property
+    def width(self) -> int:
+        """Gradients, curvatures and rows, of eight bytes."""
+        k = self.boost.n_classes
+        return 4 * (1 if k == 2 else k) + 4
+
+    @property
+    def takes_all(self) -> bool:
+        """Every row has a score."""
+        return True
+
+    def add_up(self, block: Block, state: State, standing: Standing, first: int, last: int) -> Sums:
+        """Slopes by code, and who lacks what."""
+        pool = self.boost.pool
+        begin = cells_of(block.columns, pool)
+        return Sums(
+            slopes_of_block(block.columns.codes, state.slopes, standing, begin, first, last),
+            lacking_in_block(state.owned, self.costs.group, pool, standing, first, last)
+            if self.boost.rate
+            else nothing_lacking(last - first),
+        )
+
+    def choose(self, columns: Columns, sums: Sums, keys: Keys, depth: int) -> Splits:
+        """The splits that save most."""
+        return choose_boosts(columns, self.boost, self.costs, sums.cells, sums.lacking, keys, depth)
+
+    def finish(self, rows: Gathered, members: Ids, key: np.uint64, depth: int) -> Tree:
+        """The local grower; what it adds to scores is added where the rows are."""
+        columns, _, times, state = rows
+        boost = self.boost._replace(depth=self.boost.depth - depth)
+        spare = np.zeros((len(times), boost.n_classes), np.int64)
+        return boosted_below(
+            columns,
+            state.slopes,
+            times,
+            members,
+            boost,
+            self.costs,
+            state.owned,
+            key,
+            spare,
+        )
+
+
+def nothing_lacking(nodes: int) -> Counts:
+    """Where nothing is paid."""
+    return np.zeros((nodes, 0, 2), np.int64)
+
+
+def added(parts: Sequence[Sums]) -> Sums:
+    """The sums of several blocks."""
+    return Sums._make(sum(columns[1:], start=columns[0]) for columns in zip(*parts, strict=True))
+
+
+# What rows remember ------------------------------------------------------------------------------
+
+
+def first_state(block: Block, costs: Costs, pays: bool, start: Counts) -> State:
+    """Nobody has anything; ``start`` (k) are the first scores, none for trees that are not boosted."""
+    n = len(block.label)
+    m, groups = (len(costs.cost), len(costs.group_names)) if pays else (0, 0)
+    owned = Owned(np.zeros((m, n), np.uint8), np.zeros((groups, n), np.uint8))
+    scores = np.tile(start, (n, 1))
+    return State(owned, scores, slopes_for(scores, block.label))
+
+
+def after_tree(block: Block, state: State, tree: Tree, group: Ids) -> State:
+    """What rows remember once they have followed a tree; a new state, since tasks may be run again."""
+    owned, scores = Owned._make(part.copy() for part in state.owned), state.scores.copy()
+    follow_tree(block.columns, tree, group, owned, scores)
+    return State(owned, scores, slopes_for(scores, block.label))
+
+
+def slopes_for(scores: Counts, label: Ids) -> Slopes:
+    """The slopes at the scores, if there are any."""
+    if scores.shape[1]:
+        return slopes_at(scores, label)
+    return Slopes(*(np.zeros((len(label), 0), np.int32) for _ in range(2)))
+
+
+def for_growth(state: State, rows: Any) -> State:
+    """What a tree on some of the rows must know; scores stay."""
+    return State(
+        Owned._make(part[:, rows] for part in state.owned),
+        state.scores[:0],
+        Slopes._make(part[rows] for part in state.slopes),
+    )
+
+
+def joined(states: Sequence[State]) -> State:
+    """What rows of several blocks remember."""
+    owned, scores, slopes = zip(*states, strict=True)
+    return State(
+        Owned._make(np.concatenate(parts, axis=1) for parts in zip(*owned, strict=True)),
+        scores[0],
+        Slopes._make(np.concatenate(parts) for parts in zip(*slopes, strict=True)),
+    )

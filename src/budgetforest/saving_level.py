@@ -1,0 +1,193 @@
+"""One level of trees that know what is paid, for rows in blocks: the rules of ``saving`` on sums alone.
+
+Besides class counts blocks count how many of a node's rows lack each feature. When a tree is complete, the
+rows of every block follow it, and have from then on what they met.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from budgetforest.arrays import LEAF, Codes, Counts, Flags, Floats, Ids, Keys
+from budgetforest.binning import Columns
+from budgetforest.costs import Costs
+from budgetforest.jit import inner, kernel
+from budgetforest.level import Splits, Standing, cells_of, children_of, no_splits, whole_of
+from budgetforest.saving import (
+    LEAST_GAIN,
+    Desk,
+    Growth,
+    Owned,
+    Split,
+    desk_for,
+    entropy_of,
+    gain_of,
+    is_tried,
+    price_for,
+)
+from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree
+
+
+def lacking_in_block(
+    owned: Owned, group: Ids, pool: Flags, standing: Standing, first: int, last: int
+) -> Counts:
+    """(nodes, m, 2) weight of the rows that lack a feature, and of those that have another of its group."""
+    lacking = np.zeros((last - first, len(pool), 2), np.int64)
+    count_lacking(owned, group, pool, standing, first, lacking)
+    return lacking
+
+
+@kernel
+def count_lacking(
+    owned: Owned, group: Ids, pool: Flags, standing: Standing, first: int, lacking: Counts
+) -> None:
+    """Fill in ``lacking_in_block``."""
+    for j in range(len(pool)):
+        if not pool[j]:
+            continue
+        for t in range(standing.node.shape[0]):
+            for i in range(standing.node.shape[1]):
+                node = np.int64(standing.node[t, i]) - first
+                if 0 <= node < len(lacking) and owned.feature[j, i] == 0:
+                    lacking[node, j, 0] += standing.times[t, i]
+                    if owned.group[group[j], i] == 1:
+                        lacking[node, j, 1] += standing.times[t, i]
+
+
+def choose_savings(
+    columns: Columns, growth: Growth, costs: Costs, counts: NDArray[np.int32], lacking: Counts, keys: Keys
+) -> Splits:
+    """The largest saving at every node, from its ``counts`` (d, cells, k) and what its rows lack."""
+    begin = cells_of(columns, growth.pool)
+    splits = no_splits(whole_of(counts, begin))
+    splits.floor[:] = np.nan
+    desk = desk_for(columns, growth.n_classes, 0)
+    search_savings(columns, growth, costs[:3], counts, lacking, begin, keys, desk, splits)
+    first, below = children_of(counts, begin, splits)
+    size = below.sum(axis=1)
+    splits = splits._replace(
+        first=first,
+        size=np.where(size > 0, size, -1),
+        waits=np.zeros(len(size), bool),
+        counts=below,
+        below=np.zeros(len(size)),
+    )
+    judge_children(growth.least_rows, desk.logs, splits)
+    return splits
+
+
+@kernel
+def search_savings(
+    columns: Columns,
+    growth: Growth,
+    prices: tuple[Floats, Floats, Ids],
+    counts: NDArray[np.int32],
+    lacking: Counts,
+    begin: Counts,
+    keys: Keys,
+    desk: Desk,
+    splits: Splits,
+) -> None:
+    """Fill in feature, cut, threshold, route and impurity of every node."""
+    for at in range(len(counts)):
+        total = splits.total[at]
+        n = 0
+        for c in range(len(total)):
+            n += total[c]
+        mixed = entropy_of(total, n, desk.logs)
+        splits.impurity[at] = mixed / n
+        if mixed <= LEAST_GAIN or n < 2 * growth.least_rows:
+            continue
+        best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
+        for turn in range(2):
+            for j in range(len(growth.pool)):
+                if not growth.pool[j] or is_tried(keys[at], columns.key[j], growth.tries) != (turn == 0):
+                    continue
+                low, high = take_tally(counts[at, begin[j] : begin[j + 1]], desk.tally)
+                gain, cut, route = gain_of(columns, j, low, high, total, n, mixed, growth, keys[at], desk)
+                if growth.rate > 0.0 and gain > best.gain:
+                    price = price_for(j, lacking[at, j, 0], lacking[at, j, 1], prices)
+                    if price > 0.0:
+                        gain -= growth.rate * price
+                if gain > best.gain:
+                    best = Split(gain, j, cut, route)
+            if best.feature != LEAF:
+                break
+        if best.feature != LEAF:
+            put_split(columns, best.feature, best.cut, best.route, splits, at)
+
+
+@inner
+def take_tally(by_code: NDArray[np.int32], tally: Counts) -> tuple[int, int]:
+    """Class counts of a feature; returns the lowest and the highest code present, missing not counted."""
+    missing = len(by_code) - 1
+    low = missing
+    high = -1
+    for code in range(len(by_code)):
+        present = 0
+        for c in range(by_code.shape[1]):
+            tally[code, c] = by_code[code, c]
+            present += by_code[code, c]
+        if present > 0 and code < missing:
+            low = min(low, code)
+            high = max(high, code)
+    return low, high
+
+
+@inner
+def put_split(columns: Columns, j: int, cut: int, route: int, splits: Splits, at: int) -> None:
+    """Write down how a node splits."""
+    splits.feature[at] = j
+    splits.cut[at] = cut
+    splits.route[at] = route
+    if route != BY_CATEGORY:
+        splits.threshold[at] = np.inf
+        if cut < columns.n_codes[j] - 1:
+            splits.threshold[at] = columns.points[columns.offset[j] + cut]
+
+
+@kernel
+def judge_children(least_rows: int, logs: Floats, splits: Splits) -> None:
+    """Fill in impurity and ``waits`` of the children."""
+    for at in range(len(splits.size)):
+        n = splits.size[at]
+        if n > 0:
+            mixed = entropy_of(splits.counts[at], n, logs)
+            splits.below[at] = mixed / n
+            splits.waits[at] = mixed > LEAST_GAIN and n >= 2 * least_rows
+
+
+def follow_tree(columns: Columns, tree: Tree, group: Ids, owned: Owned, scores: Counts) -> None:
+    """The rows of a block have what they meet in a tree, and their leaves are added to their scores."""
+    cut = np.full(len(tree.feature), -1, np.int32)
+    for node in np.flatnonzero((tree.feature != LEAF) & (tree.route != BY_CATEGORY)):
+        j = tree.feature[node]
+        points = columns.points[columns.offset[j] : columns.offset[j + 1]]
+        cut[node] = np.searchsorted(points, tree.threshold[node])
+    follow_rows(columns.codes, columns.n_codes, tree, cut, group, owned, scores)
+
+
+@kernel
+def follow_rows(
+    codes: Codes, n_codes: Ids, tree: Tree, cut: Ids, group: Ids, owned: Owned, scores: Counts
+) -> None:
+    """The same with the last code on the left of every node."""
+    for i in range(codes.shape[1]):
+        node = int(np.int64(0))
+        while node >= 0 and tree.feature[node] != LEAF:
+            j = tree.feature[node]
+            code = np.int64(codes[j, i])
+            if len(owned.feature) > 0:
+                owned.feature[j, i] = 1
+                owned.group[group[j], i] = 1
+            route = tree.route[node]
+            if route == BY_CATEGORY:
+                node = int(np.int64(tree.branches[tree.left[node] + code]))
+            elif code <= cut[node] if code < n_codes[j] else route == MISSING_LEFT:
+                node = int(np.int64(tree.left[node]))
+            else:
+                node = int(np.int64(tree.right[node]))
+        if node >= 0:  # else in a category that no row was drawn of
+            for c in range(scores.shape[1]):
+                scores[i, c] += tree.counts[node, c]
