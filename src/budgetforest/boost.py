@@ -293,7 +293,7 @@ def _score(total: Counts, speed: float, score: Counts) -> None:
 def _step(total: Counts, speed: float, c: int) -> float:
     """How far the score of a class moves."""
     step = -speed * total[1 + c] / (total[1 + len(total) // 2 + c] + GRADIENT)
-    return min(max(step, -LARGEST), LARGEST)
+    return float(min(max(step, -LARGEST), LARGEST))
 
 
 @inner

@@ -24,7 +24,7 @@ from budgetforest.boost import Boost, boosted_trees
 from budgetforest.budget import Offer, Point, Recipe, without_hopeless
 from budgetforest.charge import charge, ladder, scores
 from budgetforest.crossfit import Record, judged_by, turns
-from budgetforest.forest import Answer, Context, Voting, first_trees, join
+from budgetforest.forest import Answer, Context, Forest, Voting, first_trees, join, shares
 from budgetforest.grow import Sample
 from budgetforest.prune import best_part, closure_of, pruned
 from budgetforest.saving import Growth, Owned, grow_one, grow_saving
@@ -192,23 +192,24 @@ def boost_pool(
         recipe = Recipe(features=int(steps.pool.sum()), cuts="boosted", rate=rate)
         scoring = context_for(Point(recipe, rounds, 0.0, 0.0), context, settings.unit)
         trees = boosted_trees(sample, steps._replace(rate=rate), settings.costs, settings.seed)
-        grown = while_better(trees, rounds, scoring, validation)
+        grown = while_better(trees, rounds, scoring, validation, settings.answer)
         if any(len(tree.feature) > 1 for tree in grown):
             break
     return recipe, grown
 
 
-def while_better(trees: Iterator[Tree], rounds: int, context: Context, validation: Rows) -> list[Tree]:
+def while_better(
+    trees: Iterator[Tree], rounds: int, context: Context, validation: Rows, answer: Answer
+) -> list[Tree]:
     """Boosted trees, so many at a time, as long as they lower the error on validation rows."""
     kept: list[Tree] = []
     least = math.inf
     for _ in range(TIMES):
         grown = [*kept, *islice(trees, rounds)]
-        label = scores(join(grown, context), validation.X).argmax(axis=1)
-        wrong = int(validation.weight[label != validation.label].sum())
-        if wrong >= least:
+        error = error_of(join(grown, context), validation, answer)
+        if error >= least:
             break
-        kept, least = grown, wrong
+        kept, least = grown, error
     return kept
 
 
@@ -295,8 +296,7 @@ def measure(
     pool: Executor,
 ) -> list[Point]:
     """Mean cost and error on validation rows at every exit of the forest, and of a quarter of it."""
-    weight = validation.weight
-    share = (weight / weight.sum()).tolist()
+    share = (validation.weight / validation.weight.sum()).tolist()
     points = []
     full = join(trees, context_for(Point(recipe, len(trees), 0.0, 0.0), context, 1.0))
     for n in dict.fromkeys((quarter(len(trees)), len(trees))):
@@ -305,13 +305,36 @@ def measure(
         exits = ladder(forest, validation.X, ends, pool)
         if answer == Answer.PROBA:
             exits.spent[:, 0] = charge(forest, validation.X, answer, pool).spent
+            error = error_of(forest, validation, answer)
         first = first_allowed(exits.labels, allowed)
         for at in range(first, len(ends)):
             # exact sums, whatever the order of the rows
             cost = math.fsum(s * paid for s, paid in zip(share, exits.spent[:, at].tolist(), strict=True))
-            error = int(weight[exits.labels[:, at] != validation.label].sum()) / int(weight.sum())
+            if answer == Answer.LABEL:
+                error = wrong(exits.labels[:, at], validation)
             points.append(Point(recipe, n, cost, error, ends[at]))
     return points
+
+
+def error_of(forest: Forest, rows: Rows, answer: Answer) -> float:
+    """How far from right a forest is: in its labels, or in its scores if these are what is asked for."""
+    total = scores(forest, rows.X)
+    if answer == Answer.LABEL:
+        return wrong(total.argmax(axis=1), rows)
+    weight = rows.weight / rows.weight.sum()
+    return math.fsum(weight * brier(shares(total, forest.voting), rows.label))
+
+
+def wrong(label: Ids, rows: Rows) -> float:
+    """Share of rows labelled wrongly."""
+    return int(rows.weight[label != rows.label].sum()) / int(rows.weight.sum())
+
+
+def brier(share: Floats, label: Ids) -> Floats:
+    """(n) half the squared distance of probabilities from the truth: 0 is right, 1 surely wrong."""
+    hit = np.arange(share.shape[1]) == label[:, None]
+    distance: Floats = np.square(share - hit).sum(axis=1)
+    return distance / 2
 
 
 def quarter(trees: int) -> int:
