@@ -347,6 +347,16 @@ def test_scores_pay_for_every_tree(rows):
     assert scored.acquisition_cost(rows[2]).mean() <= 6
 
 
+def test_scores_are_chosen_by_their_brier_score():
+    X, y = make_classification(900, 8, n_informative=5, n_classes=3, random_state=0)
+    scored = BudgetForestClassifier(6, answer="proba", max_trees=8, random_state=0)
+    scored.fit(X[400:], y[400:], validation=(X[:400], y[:400]))
+    assert len(scored.path_) > 2
+    for point in scored.path_[1:]:  # the first costs nothing
+        share = scored.at_budget(point.cost).predict_proba(X[:400])
+        assert point.error == pytest.approx(np.square(share - np.eye(3)[y[:400]]).sum(axis=1).mean() / 2)
+
+
 def test_missing_nominal_and_panels_work(rows):
     X, y = rows[:2]
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(12)])

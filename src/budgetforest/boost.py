@@ -57,25 +57,21 @@ class Boost(NamedTuple):
     """A child has at least so many rows."""
 
 
-class Slopes(NamedTuple):
-    """Gradient and curvature of the log loss, (n, q): one column suffices for two classes."""
-
-    gradient: NDArray[np.int32]
-    curvature: NDArray[np.int32]
+Slopes = NDArray[np.int32]
+"""(n, 2q) gradients of the log loss, then its curvatures; q = 1 suffices for two classes."""
 
 
 class Sums(NamedTuple):
-    """Room for the sums of a node's rows by code; the last used code is that of missing values."""
+    """Room for the sums of a node's rows: how many there are, their gradients, then their curvatures."""
 
-    gradient: Counts
-    """(codes + 1, q), also below."""
-    curvature: Counts
-    rows: Counts
-    """(codes + 1)"""
+    by_code: Counts
+    """(codes + 1, 1 + 2q); the last used code is that of missing values."""
     left: Counts
-    """(2, q) gradient and curvature up to a cut."""
+    """(1 + 2q) up to a cut."""
     all: Counts
-    """(2, q) of the node."""
+    """(1 + 2q) of the node."""
+    drawn: Ids
+    """(n) the rows of a node that were drawn."""
     buffer: Ids
     begin: Counts
     waiting: Counts
@@ -132,7 +128,7 @@ def boosted_below(
 ) -> Tree:
     """The part of a tree below the node of this key, on its rows; it is added to their ``scores``."""
     tree = empty_tree(2 * len(rows) + 1, boost.n_classes)
-    sums = sums_for(columns, slopes.gradient.shape[1], len(rows))
+    sums = sums_for(columns, slopes.shape[1] // 2, len(rows))
     size, branches = boosted_tree(
         columns, slopes, times, rows, boost, costs[:3], owned, key, scores, tree, sums
     )
@@ -144,11 +140,10 @@ def sums_for(columns: Columns, q: int, n_rows: int) -> Sums:
     """Memory for a tree on so many rows."""
     codes = int(columns.n_codes.max()) + 2
     return Sums(
-        np.zeros((codes, q), np.int64),
-        np.zeros((codes, q), np.int64),
-        np.zeros(codes, np.int64),
-        np.empty((2, q), np.int64),
-        np.empty((2, q), np.int64),
+        np.zeros((codes, 1 + 2 * q), np.int64),
+        np.empty(1 + 2 * q, np.int64),
+        np.empty(1 + 2 * q, np.int64),
+        np.empty(n_rows, np.int32),
         np.empty(max(n_rows, codes), np.int32),
         np.empty(codes + 1, np.int64),
         np.empty((n_rows + codes, 5), np.int64),
@@ -159,8 +154,7 @@ def sums_for(columns: Columns, q: int, n_rows: int) -> Sums:
 def slopes_at(scores: Counts, label: Ids) -> Slopes:
     """Gradient and curvature of the log loss at the present scores."""
     n, k = scores.shape
-    shape = n, 1 if k == 2 else k
-    slopes = Slopes(np.empty(shape, np.int32), np.empty(shape, np.int32))
+    slopes = np.empty((n, 2 if k == 2 else 2 * k), np.int32)
     take_slopes(scores, label, slopes)
     return slopes
 
@@ -169,7 +163,7 @@ def slopes_at(scores: Counts, label: Ids) -> Slopes:
 def take_slopes(scores: Counts, label: Ids, slopes: Slopes) -> None:
     """Fill in ``slopes_at``."""
     k = scores.shape[1]
-    q = slopes.gradient.shape[1]
+    q = slopes.shape[1] // 2
     for i in range(len(label)):
         top = scores[i, 0]
         for c in range(1, k):
@@ -181,8 +175,8 @@ def take_slopes(scores: Counts, label: Ids, slopes: Slopes) -> None:
             at = c if q > 1 else 1
             p = np.exp((scores[i, at] - top) / BELIEF) / total
             y = 1.0 if label[i] == at else 0.0
-            slopes.gradient[i, c] = round((p - y) * GRADIENT)
-            slopes.curvature[i, c] = round(max(p * (1 - p), 1e-4) * GRADIENT)
+            slopes[i, c] = round((p - y) * GRADIENT)
+            slopes[i, q + c] = round(max(p * (1 - p), 1e-4) * GRADIENT)
 
 
 class Cut(NamedTuple):
@@ -226,14 +220,15 @@ def boosted_tree(
         size += 1
         hang(tree, branches, parent, slot, node)
         here = rows[start:stop]
-        n = _add_up(slopes, times, here, sums.all)
+        members = sums.drawn[: _add_up(slopes, times, here, sums)]
+        n = sums.all[0]
         drawn[node] = n
-        worth = worth_of(sums.all[0], sums.all[1])
+        worth = worth_of(sums.all)
         tree.impurity[node] = -worth
         score_of(sums.all, boost.speed, tree.counts[node])
         best = Cut(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
         if depth < boost.depth and n >= 2 * boost.least_rows:
-            best = _best_cut(columns, slopes, times, here, boost, prices, owned, key, n, worth, sums)
+            best = _best_cut(columns, slopes, times, here, members, boost, prices, owned, key, worth, sums)
         j = best.feature
         if j == LEAF:
             for i in range(len(here)):
@@ -291,45 +286,39 @@ def _put(
 
 
 @inner
-def _add_up(slopes: Slopes, times: Counts, rows: Ids, total: Counts) -> int:
-    """Sums of a node's rows; returns how many there are."""
-    n = 0
-    q = total.shape[1]
-    for c in range(q):
-        total[0, c] = 0
-        total[1, c] = 0
+def _add_up(slopes: Slopes, times: Counts, rows: Ids, sums: Sums) -> int:
+    """Sums of a node's rows, and which of them were drawn; returns how many of these there are."""
+    found = 0
+    sums.all[:] = 0
     for i in range(len(rows)):
-        row = rows[i]
-        weight = times[row]
-        if weight == 0:
-            continue
-        n += weight
-        for c in range(q):
-            total[0, c] += weight * slopes.gradient[row, c]
-            total[1, c] += weight * slopes.curvature[row, c]
-    return n
+        weight = times[rows[i]]
+        sums.drawn[found] = rows[i]
+        found += weight > 0
+        sums.all[0] += weight
+        for s in range(slopes.shape[1]):
+            sums.all[1 + s] += weight * slopes[rows[i], s]
+    return found
 
 
 @inner
-def worth_of(gradient: Counts, curvature: Counts) -> float:
+def worth_of(total: Counts) -> float:
     """Nats that the best score saves."""
     worth = 0.0
-    for c in range(len(gradient)):
-        worth += float(gradient[c]) * gradient[c] / (curvature[c] + GRADIENT)
+    q = len(total) // 2
+    for c in range(1, 1 + q):
+        worth += float(total[c]) * total[c] / (total[q + c] + GRADIENT)
     return worth / (2.0 * GRADIENT)
 
 
 @inner
 def score_of(total: Counts, speed: float, score: Counts) -> None:
     """What a node adds to each class; the sum over classes is 0 but for rounding."""
-    q = total.shape[1]
+    q = len(total) // 2
     mean = 0.0
     for c in range(q):
-        step = -speed * total[0, c] / (total[1, c] + GRADIENT)
-        mean += min(max(step, -LARGEST), LARGEST) / q
+        mean += _step(total, speed, c) / q
     for c in range(q):
-        step = -speed * total[0, c] / (total[1, c] + GRADIENT)
-        step = min(max(step, -LARGEST), LARGEST)
+        step = _step(total, speed, c)
         if q == 1:
             score[1] = round(0.5 * step * BELIEF)
             score[0] = -score[1]
@@ -338,16 +327,23 @@ def score_of(total: Counts, speed: float, score: Counts) -> None:
 
 
 @inner
+def _step(total: Counts, speed: float, c: int) -> float:
+    """How far the score of a class moves."""
+    step = -speed * total[1 + c] / (total[1 + len(total) // 2 + c] + GRADIENT)
+    return float(min(max(step, -LARGEST), LARGEST))
+
+
+@inner
 def _best_cut(
     columns: Columns,
     slopes: Slopes,
     times: Counts,
     rows: Ids,
+    members: Ids,
     boost: Boost,
     prices: tuple[Floats, Floats, Ids],
     owned: Owned,
     key: np.uint64,
-    n: int,
     worth: float,
     sums: Sums,
 ) -> Cut:
@@ -358,9 +354,10 @@ def _best_cut(
             if not boost.pool[j] or is_tried(key, columns.key[j], boost.tries) != (turn == 0):
                 continue
             missing = columns.n_codes[j]
-            low, high = _by_code(columns.codes[j], missing, rows, slopes, times, sums)
-            gain, code, route = gain_of(columns, j, low, high, n, worth, boost, sums)
-            _clear(low, high, missing, sums)
+            low, high = _by_code(columns.codes[j], missing, members, slopes, times, sums.by_code)
+            gain, code, route = gain_of(columns, j, low, high, worth, boost, sums)
+            sums.by_code[missing] = 0
+            sums.by_code[low : high + 1] = 0
             if boost.rate > 0.0 and gain > best.gain:
                 gain -= boost.rate * price_of(j, rows, times, prices, owned)
             if gain > best.gain:
@@ -372,33 +369,31 @@ def _best_cut(
 
 @inner
 def gain_of(
-    columns: Columns, j: int, low: int, high: int, n: int, worth: float, boost: Boost, sums: Sums
+    columns: Columns, j: int, low: int, high: int, worth: float, boost: Boost, sums: Sums
 ) -> tuple[float, int, int]:
     """Nats that a feature saves whose sums by code are at hand: (nats, last code on the left, route)."""
     missing = columns.n_codes[j]
     if columns.nominal[j]:
-        return _nominal_gain(low, high, missing, worth, boost.least_rows, sums), -1, BY_CATEGORY
-    return _numeric_gain(low, high, missing, n, worth, boost.least_rows, sums)
+        return _nominal_gain(low, high, missing, worth, boost.least_rows, sums.by_code), -1, BY_CATEGORY
+    return _numeric_gain(low, high, missing, worth, boost.least_rows, sums)
 
 
 @inner
 def _by_code(
-    codes: Codes, missing: int, rows: Ids, slopes: Slopes, times: Counts, sums: Sums
+    codes: Codes, missing: int, rows: Ids, slopes: Slopes, times: Counts, by_code: Counts
 ) -> tuple[int, int]:
     """Sums by code; returns the lowest and the highest code present, missing not counted."""
     low = missing
     high = -1
-    q = sums.gradient.shape[1]
     for i in range(len(rows)):
         row = rows[i]
         weight = times[row]
-        if weight == 0:
-            continue
         code = int(codes[row])
-        sums.rows[code] += weight
-        for c in range(q):
-            sums.gradient[code, c] += weight * slopes.gradient[row, c]
-            sums.curvature[code, c] += weight * slopes.curvature[row, c]
+        by_code[code, 0] += weight
+        by_code[code, 1] += weight * slopes[row, 0]
+        by_code[code, 2] += weight * slopes[row, 1]
+        for s in range(2, slopes.shape[1]):  # two classes, the common case, need no loop
+            by_code[code, 1 + s] += weight * slopes[row, s]
         if code < missing:
             low = min(low, code)
             high = max(high, code)
@@ -406,68 +401,53 @@ def _by_code(
 
 
 @inner
-def _clear(low: int, high: int, missing: int, sums: Sums) -> None:
-    for code in range(low, missing + 1):
-        if high < code < missing:
-            continue
-        sums.rows[code] = 0
-        for c in range(sums.gradient.shape[1]):
-            sums.gradient[code, c] = 0
-            sums.curvature[code, c] = 0
-
-
-@inner
 def _numeric_gain(
-    low: int, high: int, missing: int, n: int, worth: float, least_rows: int, sums: Sums
+    low: int, high: int, missing: int, worth: float, least_rows: int, sums: Sums
 ) -> tuple[float, int, int]:
     """Nats that the best cut saves: (nats, last code on the left, route). Missing values try both sides."""
-    q = sums.gradient.shape[1]
-    lost = sums.rows[missing]
-    for c in range(q):
-        sums.left[0, c] = 0
-        sums.left[1, c] = 0
+    q = len(sums.all) // 2
+    lost = sums.by_code[missing]
+    sums.left[:] = 0
     best = 0.0
     best_code = -1
     best_route = MISSING_RIGHT
-    size = 0
-    for code in range(low, high + (1 if lost > 0 else 0)):
-        if sums.rows[code] == 0:
+    for code in range(low, high + (1 if lost[0] > 0 else 0)):
+        if sums.by_code[code, 0] == 0:
             continue
-        size += sums.rows[code]
-        for c in range(q):
-            sums.left[0, c] += sums.gradient[code, c]
-            sums.left[1, c] += sums.curvature[code, c]
-        for side in range(1 + (lost > 0 and code < high)):
-            left = size + (lost if side == 1 else 0)
-            if left < least_rows or n - left < least_rows:
+        for s in range(len(sums.left)):
+            sums.left[s] += sums.by_code[code, s]
+        for side in range(1 + (lost[0] > 0 and code < high)):
+            left = sums.left[0] + side * lost[0]
+            right = sums.all[0] - left
+            if left < least_rows or right < least_rows:
                 continue
             saved = 0.0
-            for c in range(q):
-                g = sums.left[0, c] + (sums.gradient[missing, c] if side == 1 else 0)
-                h = sums.left[1, c] + (sums.curvature[missing, c] if side == 1 else 0)
-                other = sums.all[0, c] - g
+            for c in range(1, 1 + q):
+                g = sums.left[c] + side * lost[c]
+                h = sums.left[q + c] + side * lost[q + c]
+                other = sums.all[c] - g
                 saved += float(g) * g / (h + GRADIENT)
-                saved += float(other) * other / (sums.all[1, c] - h + GRADIENT)
+                saved += float(other) * other / (sums.all[q + c] - h + GRADIENT)
             gain = saved / (2.0 * GRADIENT) - worth
             if gain > best:
                 best = gain
                 best_code = code if code < high else missing - 1
                 best_route = side
-                if lost == 0:
-                    best_route = MISSING_LEFT if 2 * left >= n else MISSING_RIGHT
+                if lost[0] == 0:
+                    best_route = MISSING_LEFT if left >= right else MISSING_RIGHT
     return best, best_code, best_route
 
 
 @inner
-def _nominal_gain(low: int, high: int, missing: int, worth: float, least_rows: int, sums: Sums) -> float:
+def _nominal_gain(low: int, high: int, missing: int, worth: float, least_rows: int, by_code: Counts) -> float:
     """Nats that a child for each category saves; none if a child has too few rows."""
     children = 0
     gain = -worth
     for code in range(low, missing + 1):
-        if high < code < missing or sums.rows[code] == 0:
+        if high < code < missing or by_code[code, 0] == 0:
             continue
-        if sums.rows[code] < least_rows:
+        if by_code[code, 0] < least_rows:
             return 0.0
-        gain += worth_of(sums.gradient[code], sums.curvature[code])
+        gain += worth_of(by_code[code])
         children += 1
     return gain if children > 1 else 0.0

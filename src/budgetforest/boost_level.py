@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from budgetforest.arrays import LEAF, Codes, Counts, Floats, Ids, Keys
 from budgetforest.binning import Columns
@@ -19,9 +18,9 @@ from budgetforest.tree import MISSING_RIGHT
 def slopes_of_block(
     codes: Codes, slopes: Slopes, standing: Standing, begin: Counts, first: int, last: int
 ) -> Counts:
-    """(nodes, cells, 2 q + 2) sums by code: gradients, curvatures, rows drawn, and rows drawn or not."""
-    n, q = slopes.gradient.shape
-    sums = np.zeros((last - first, int(begin[-1]), 2 * q + 2), np.int64)
+    """(nodes, cells, 2 q + 2) sums by code: those of ``boost.Sums``, and rows drawn or not."""
+    n, width = slopes.shape
+    sums = np.zeros((last - first, int(begin[-1]), width + 2), np.int64)
     add_slopes(codes, slopes, standing, first, begin, sums, np.empty((3, n), np.int64))
     return sums
 
@@ -31,7 +30,6 @@ def add_slopes(
     codes: Codes, slopes: Slopes, standing: Standing, first: int, begin: Counts, sums: Counts, room: Counts
 ) -> None:
     """Add up ``slopes_of_block``, feature by feature; ``room`` (3, n) is for rows that are in the nodes."""
-    q = slopes.gradient.shape[1]
     width = sums.shape[2]
     flat = sums.reshape(-1)
     rows = room[0]
@@ -51,12 +49,11 @@ def add_slopes(
                 continue
             for r in range(n):
                 at = place[r] + (begin[j] + np.int64(codes[j, rows[r]])) * width
-                flat[at + 2 * q + 1] += 1
+                flat[at + width - 1] += 1
                 if times[r] > 0:
-                    flat[at + 2 * q] += times[r]
-                    for c in range(q):
-                        flat[at + c] += times[r] * slopes.gradient[rows[r], c]
-                        flat[at + q + c] += times[r] * slopes.curvature[rows[r], c]
+                    flat[at] += times[r]
+                    for s in range(slopes.shape[1]):
+                        flat[at + 1 + s] += times[r] * slopes[rows[r], s]
 
 
 def choose_boosts(
@@ -68,12 +65,12 @@ def choose_boosts(
     k = boost.n_classes
     splits = no_splits(np.zeros((len(sums), k), np.int64))
     splits.floor[:] = np.nan
-    room = sums_for(columns, (sums.shape[2] - 2) // 2, 0)
+    room = sums_for(columns, sums.shape[2] // 2 - 1, 0)
     judge_nodes(whole, boost.speed, room, splits.total, splits.impurity)
     if depth < boost.depth:
         search_boosts(columns, boost, costs[:3], sums, whole, lacking, begin, keys, room, splits)
     first, below = children_of(sums, begin, splits)
-    drawn, present = below[:, -2], below[:, -1]
+    drawn, present = below[:, 0], below[:, -1]
     splits = splits._replace(
         first=first,
         size=np.where(present > 0, drawn, -1),
@@ -90,17 +87,15 @@ def judge_nodes(whole: Counts, speed: float, room: Sums, score: Counts, impurity
     """What each node adds to every class, and what that is worth, from its sums (d, 2 q + 2)."""
     for at in range(len(whole)):
         take_all(whole[at], room)
-        impurity[at] = -worth_of(room.all[0], room.all[1])
+        impurity[at] = -worth_of(room.all)
         score_of(room.all, speed, score[at])
 
 
 @inner
 def take_all(whole: Counts, room: Sums) -> None:
     """The sums of a node."""
-    q = room.all.shape[1]
-    for c in range(q):
-        room.all[0, c] = whole[c]
-        room.all[1, c] = whole[q + c]
+    for s in range(len(room.all)):
+        room.all[s] = whole[s]
 
 
 @kernel
@@ -117,20 +112,18 @@ def search_boosts(
     splits: Splits,
 ) -> None:
     """Fill in feature, cut, threshold and route of every node."""
-    q = room.all.shape[1]
     for at in range(len(sums)):
-        n = whole[at, 2 * q]
-        if n < 2 * boost.least_rows:
+        if whole[at, 0] < 2 * boost.least_rows:
             continue
         take_all(whole[at], room)
-        worth = worth_of(room.all[0], room.all[1])
+        worth = worth_of(room.all)
         best = Cut(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
         for turn in range(2):
             for j in range(len(boost.pool)):
                 if not boost.pool[j] or is_tried(keys[at], columns.key[j], boost.tries) != (turn == 0):
                     continue
-                low, high = take_sums(sums[at, begin[j] : begin[j + 1]], room)
-                gain, code, route = gain_of(columns, j, low, high, n, worth, boost, room)
+                low, high = take_sums(sums[at, begin[j] : begin[j + 1]], room.by_code)
+                gain, code, route = gain_of(columns, j, low, high, worth, boost, room)
                 if boost.rate > 0.0 and gain > best.gain:
                     gain -= boost.rate * price_for(j, lacking[at, j, 0], lacking[at, j, 1], prices)
                 if gain > best.gain:
@@ -142,18 +135,15 @@ def search_boosts(
 
 
 @inner
-def take_sums(by_code: NDArray[np.int64], room: Sums) -> tuple[int, int]:
+def take_sums(sums: Counts, by_code: Counts) -> tuple[int, int]:
     """Sums of a feature; returns the lowest and the highest code present, missing not counted."""
-    q = room.all.shape[1]
-    missing = len(by_code) - 1
+    missing = len(sums) - 1
     low = missing
     high = -1
-    for code in range(len(by_code)):
-        room.rows[code] = by_code[code, 2 * q]
-        for c in range(q):
-            room.gradient[code, c] = by_code[code, c]
-            room.curvature[code, c] = by_code[code, q + c]
-        if room.rows[code] > 0 and code < missing:
+    for code in range(len(sums)):
+        for s in range(by_code.shape[1]):
+            by_code[code, s] = sums[code, s]
+        if sums[code, 0] > 0 and code < missing:
             low = min(low, code)
             high = max(high, code)
     return low, high

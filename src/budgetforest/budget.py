@@ -51,7 +51,8 @@ class Point(NamedTuple):
     cost: float
     """Mean cost of the validation rows."""
     error: float
-    """Share of the validation rows that are labelled wrongly; where these are few, of all (``crossfit``)."""
+    """Share of the validation rows that are labelled wrongly; where these are few, of all (``crossfit``).
+    Of scores that ``method="auto"`` chooses, their Brier score."""
     threshold: float = math.inf
     """The mean belief at which a label is taken; infinite: when it is certain."""
 

@@ -13,6 +13,7 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -26,7 +27,7 @@ from budgetforest.checkpoint import checkpoint as checkpoint_in
 from budgetforest.costs import read_costs
 from budgetforest.crossfit import judged_by
 from budgetforest.errors import UnusualData
-from budgetforest.forest import CHOICES, Answer
+from budgetforest.forest import CHOICES, Answer, Context
 from budgetforest.frontier import grow_frontier
 from budgetforest.ground import OwnGround
 from budgetforest.grow import stream_of_trees
@@ -38,6 +39,7 @@ from budgetforest.intake import (
     validation_rows,
     warn_of_constants,
 )
+from budgetforest.outcome import brier
 from budgetforest.prediction import Prediction
 from budgetforest.progress import progress
 from budgetforest.split import Splitter
@@ -310,10 +312,7 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
             path = path_of(offers, settings.budget)
             kept = without_idle_trees(offers, settings.budget)
         chosen = impurities.compiled(settings.impurity, settings.n_classes)
-        prior_error = math.nan
-        if judged is not None:
-            right, total = judged.counts[context.prior.argmax()], judged.counts.sum()
-            prior_error = int(total - right) / int(total)
+        prior_error = math.nan if judged is None else error_without(context, judged, settings)
         return Trained(
             context=context,
             offers=kept,
@@ -347,3 +346,14 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def error_without(context: Context, judged: Totals, settings: Settings) -> float:
+    """How far from right an answer is that asks for nothing."""
+    if settings.auto and settings.answer == Answer.PROBA:
+        share = np.tile(context.prior / context.prior.sum(), (settings.n_classes, 1))
+        return float(
+            brier(share, np.arange(settings.n_classes, dtype=np.int32)) @ judged.counts / judged.counts.sum()
+        )
+    right, total = judged.counts[context.prior.argmax()], judged.counts.sum()
+    return int(total - right) / int(total)

@@ -36,9 +36,9 @@ class Kind(NamedTuple):
 
 
 class Missed(NamedTuple):
-    """Rows that were labelled wrongly, of how many."""
+    """The sum of what rows were wrong, labels by 1 and scores in part, of how many."""
 
-    wrong: int = 0
+    wrong: float = 0
     rows: int = 0
 
 
@@ -96,7 +96,7 @@ class Record:
     def _sum(self, kind: Kind, point: Point, judged: Totals) -> Missed:
         rows = int(judged.counts.sum())
         before = self.missed.get(kind, Missed())
-        return Missed(before.wrong + round(point.error * rows), before.rows + rows)
+        return Missed(before.wrong + round(point.error * rows, 9), before.rows + rows)
 
 
 def kinds(offers: Sequence[Offer]) -> Iterator[tuple[Kind, Point]]:

@@ -221,9 +221,8 @@ def measure(
     sizes = list(dict.fromkeys((quarter(len(trees)), len(trees))))
     ends = thresholds(len(context.classes)) if answer == Answer.LABEL else [math.inf]
     own = context_for(Point(recipe, len(trees), 0.0, 0.0), context, 1.0)
-    weight = int(ground.validation.counts.sum())
     return [
-        Point(recipe, size, float(outcome.cost[at]), int(outcome.wrong[at]) / weight, ends[at])
+        Point(recipe, size, float(outcome.cost[at]), float(outcome.error[at]), ends[at])
         for size, outcome in zip(sizes, ground.outcomes(trees, own, sizes, ends), strict=True)
         for at in range(first_allowed(outcome.differ, outcome.rows, allowed), len(ends))
     ]

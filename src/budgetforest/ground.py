@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from functools import partial
 from itertools import islice
 from typing import Protocol
 
@@ -20,9 +19,9 @@ from budgetforest.boost import Boost, boosted_trees
 from budgetforest.budget import Point, Recipe
 from budgetforest.costs import Costs
 from budgetforest.crossfit import turns
-from budgetforest.forest import Context
+from budgetforest.forest import Context, join
 from budgetforest.grow import Sample
-from budgetforest.outcome import Outcome, outcomes_of, weight_wrong
+from budgetforest.outcome import Outcome, error_of, outcomes_of
 from budgetforest.saving import Growth, Owned, grow_one, grow_saving
 from budgetforest.split import Splitter
 from budgetforest.train import Rows, Settings, Totals, sample_of, totals_of
@@ -143,12 +142,16 @@ def boost_here(
     def trees(boost: Boost) -> Iterator[Tree]:
         return boosted_trees(sample, boost, settings.costs, settings.seed)
 
-    return boost_pool(trees, partial(weight_wrong, validation), steps, context, rounds, settings.unit)
+    def error(grown: list[Tree], context: Context) -> float:
+        weight = int(validation.weight.sum())
+        return float(error_of(validation, weight, join(grown, context), settings.answer))
+
+    return boost_pool(trees, error, steps, context, rounds, settings.unit)
 
 
 def boost_pool(
     trees: Callable[[Boost], Iterator[Tree]],
-    wrong: Callable[[list[Tree], Context], int],
+    error: Callable[[list[Tree], Context], float],
     steps: Boost,
     context: Context,
     rounds: int,
@@ -156,29 +159,29 @@ def boost_pool(
 ) -> Boosted:
     """Boosted trees at a rate; where no split is worth its price, without.
 
-    ``trees`` boosts without end; ``wrong`` is the weight of validation rows that trees label wrongly.
+    ``trees`` boosts without end; ``error`` is how far from right trees are on validation rows.
     """
     for rate in dict.fromkeys((steps.rate, 0.0)):
         recipe = Recipe(features=int(steps.pool.sum()), cuts="boosted", rate=rate)
         scoring = context_for(Point(recipe, rounds, 0.0, 0.0), context, unit)
-        grown = while_better(trees(steps._replace(rate=rate)), rounds, scoring, wrong)
+        grown = while_better(trees(steps._replace(rate=rate)), rounds, scoring, error)
         if any(len(tree.feature) > 1 for tree in grown):
             break
     return recipe, grown
 
 
 def while_better(
-    trees: Iterator[Tree], rounds: int, context: Context, wrong: Callable[[list[Tree], Context], int]
+    trees: Iterator[Tree], rounds: int, context: Context, error: Callable[[list[Tree], Context], float]
 ) -> list[Tree]:
     """Boosted trees, so many at a time, as long as they lower the error on validation rows."""
     kept: list[Tree] = []
-    least: float = math.inf
+    least = math.inf
     for _ in range(TIMES):
         grown = [*kept, *islice(trees, rounds)]
-        missed = wrong(grown, context)
-        if missed >= least:
+        found = error(grown, context)
+        if found >= least:
             break
-        kept, least = grown, missed
+        kept, least = grown, found
     return kept
 
 

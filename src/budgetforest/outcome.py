@@ -9,21 +9,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Counts, Floats
+from budgetforest.arrays import Counts, Floats, Ids
 from budgetforest.charge import charge, ladder, scores
-from budgetforest.forest import Answer, Context, first_trees, join
+from budgetforest.forest import Answer, Context, Forest, first_trees, join, shares
 from budgetforest.train import Rows
 from budgetforest.tree import Tree
 
 
 class Outcome(NamedTuple):
-    """Of a forest, at each of some thresholds."""
+    """Of a forest, at each of some thresholds; every row counts by its share of all weight."""
 
     rows: int
     cost: list[Fraction]
-    """What the rows pay, each by its share of all weight."""
-    wrong: Counts
-    """The weight of rows that are labelled wrongly."""
+    """What the rows pay."""
+    error: list[Fraction]
+    """How far from right they are: in their labels, or in their scores if these are what is asked for."""
     differ: Counts
     """How many rows have another label than at the last threshold."""
 
@@ -40,40 +40,56 @@ def outcomes_of(
 ) -> list[Outcome]:
     """Of the first so many trees for each of ``sizes``, on some of the rows of that ``weight`` in all."""
     full = join(trees, context)
-    share = rows.weight.astype(np.float64) / float(weight)
     found = []
     for size in sizes:
         forest = first_trees(full, size)
         exits = ladder(forest, rows.X, ends, pool)
+        error = [share_wrong(rows, weight, label) for label in exits.labels.T]
         if answer == Answer.PROBA:
             exits.spent[:, 0] = charge(forest, rows.X, answer, pool).spent
-        wrong = exits.labels != rows.label[:, None]
-        found.append(
-            Outcome(
-                len(share),
-                [exact_sum(share * spent) for spent in exits.spent.T],
-                rows.weight @ wrong,
-                (exits.labels != exits.labels[:, -1:]).sum(axis=0),
-            )
-        )
+            error = [error_of(rows, weight, forest, answer, pool)]
+        cost = [exact_sum(shares_in(rows, weight) * spent) for spent in exits.spent.T]
+        differ = (exits.labels != exits.labels[:, -1:]).sum(axis=0)
+        found.append(Outcome(len(rows.label), cost, error, differ))
     return found
 
 
 def added(blocks: Sequence[Outcome]) -> Outcome:
     """The outcome on all blocks."""
-    rows, cost, wrong, differ = zip(*blocks, strict=True)
+    rows, cost, error, differ = zip(*blocks, strict=True)
     return Outcome(
         sum(rows),
         [sum(parts, Fraction(0)) for parts in zip(*cost, strict=True)],
-        np.sum(wrong, axis=0),
+        [sum(parts, Fraction(0)) for parts in zip(*error, strict=True)],
         np.sum(differ, axis=0),
     )
 
 
-def weight_wrong(rows: Rows, trees: Sequence[Tree], context: Context) -> int:
-    """The weight of rows that all trees together label wrongly."""
-    label = scores(join(trees, context), rows.X).argmax(axis=1)
-    return int(rows.weight[label != rows.label].sum())
+def error_of(
+    rows: Rows, weight: int, forest: Forest, answer: Answer, pool: Executor | None = None
+) -> Fraction:
+    """How far from right a forest is if nothing exits, on some of the rows of that ``weight`` in all."""
+    total = scores(forest, rows.X, pool)
+    if answer == Answer.LABEL:
+        return share_wrong(rows, weight, total.argmax(axis=1))
+    return exact_sum(shares_in(rows, weight) * brier(shares(total, forest.voting), rows.label))
+
+
+def shares_in(rows: Rows, weight: int) -> Floats:
+    """(n) each row as a share of all weight."""
+    return rows.weight / np.int64(weight)
+
+
+def share_wrong(rows: Rows, weight: int, label: Ids) -> Fraction:
+    """Share of all weight that is labelled wrongly here."""
+    return Fraction(int(rows.weight[label != rows.label].sum()), weight)
+
+
+def brier(share: Floats, label: Ids) -> Floats:
+    """(n) half the squared distance of probabilities from the truth: 0 is right, 1 surely wrong."""
+    hit = np.arange(share.shape[1]) == label[:, None]
+    distance: Floats = np.square(share - hit).sum(axis=1)
+    return distance / 2
 
 
 def exact_sum(values: Floats) -> Fraction:

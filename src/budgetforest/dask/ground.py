@@ -6,6 +6,7 @@ Of rows only what pruning looks at comes to the client: about a thousand, whatev
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -18,9 +19,9 @@ from budgetforest.dask.coding import coded
 from budgetforest.dask.forests import boosted_trees, reusing_trees, saving_trees
 from budgetforest.dask.places import turns_of
 from budgetforest.dask.rows import part_of, rest_of, totals
-from budgetforest.forest import Context
+from budgetforest.forest import Answer, Context, join
 from budgetforest.ground import Boosted, Ground, boost_pool, first_rows, growing
-from budgetforest.outcome import Outcome, added, outcomes_of, weight_wrong
+from budgetforest.outcome import Outcome, added, error_of, outcomes_of
 from budgetforest.saving import Growth
 from budgetforest.train import Rows, Settings
 from budgetforest.tree import Tree
@@ -65,11 +66,12 @@ class SpreadGround:
         def trees(boost: Boost) -> Iterator[Tree]:
             return boosted_trees(self.cluster, self.rows, boost, self.settings.costs, self.settings.seed)
 
-        return partial(boost_pool, trees, self._wrong, steps, context, rounds, self.settings.unit)
+        return partial(boost_pool, trees, self._error, steps, context, rounds, self.settings.unit)
 
-    def _wrong(self, trees: list[Tree], context: Context) -> int:
-        there = self._held(trees)
-        return sum(self.cluster.values(self.cluster.each(weight_wrong, self.judged, there, context)))
+    def _error(self, trees: list[Tree], context: Context) -> float:
+        weight, there = int(self.validation.counts.sum()), self._held(trees)
+        given = weight, there, context, self.settings.answer
+        return float(sum(self.cluster.values(self.cluster.each(error_in, self.judged, *given))))
 
     def some_rows(self, most: int) -> Rows:
         """The first of each block, and of all these the first."""
@@ -90,6 +92,11 @@ class SpreadGround:
     def _held(self, trees: list[Tree]) -> Future:
         """Trees on the cluster, each sent by itself."""
         return self.cluster.hold([self.cluster.hold(tree) for tree in trees])
+
+
+def error_in(rows: Rows, weight: int, trees: list[Tree], context: Context, answer: Answer) -> Fraction:
+    """What a block adds to the error of some trees."""
+    return error_of(rows, weight, join(trees, context), answer)
 
 
 def first_of(unit: float, most: int, blocks: list[Rows]) -> Rows:

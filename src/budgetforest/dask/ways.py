@@ -245,7 +245,7 @@ def slopes_for(scores: Counts, label: Ids) -> Slopes:
     """The slopes at the scores, if there are any."""
     if scores.shape[1]:
         return slopes_at(scores, label)
-    return Slopes(*(np.zeros((len(label), 0), np.int32) for _ in range(2)))
+    return np.zeros((len(label), 0), np.int32)
 
 
 def for_growth(state: State, rows: Any) -> State:
@@ -253,7 +253,7 @@ def for_growth(state: State, rows: Any) -> State:
     return State(
         Owned._make(part[:, rows] for part in state.owned),
         state.scores[:0],
-        Slopes._make(part[rows] for part in state.slopes),
+        state.slopes[rows],
     )
 
 
@@ -263,5 +263,5 @@ def joined(states: Sequence[State]) -> State:
     return State(
         Owned._make(np.concatenate(parts, axis=1) for parts in zip(*owned, strict=True)),
         scores[0],
-        Slopes._make(np.concatenate(parts) for parts in zip(*slopes, strict=True)),
+        np.concatenate(slopes),
     )
