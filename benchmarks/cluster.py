@@ -9,6 +9,7 @@ from pathlib import Path
 import dask.array as da
 import matplotlib.pyplot as plt
 import numpy as np
+from dask.utils import key_split
 from distributed import Client, LocalCluster
 
 import budgetforest.dask
@@ -87,7 +88,7 @@ def received(dask_worker) -> Counter:
     total = Counter()
     for entry in dask_worker.transfer_incoming_log:
         for key, size in entry["keys"].items():
-            total[str(key).rsplit("-", 5)[0]] += size
+            total[key_split(key)] += size
     return total
 
 

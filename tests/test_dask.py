@@ -12,6 +12,7 @@ import time
 from functools import cache
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -27,12 +28,12 @@ import dask.dataframe as dd
 from distributed import Client, LocalCluster
 
 import budgetforest.dask as on_cluster
-from budgetforest import BudgetForestClassifier, ClusterFailed, InvalidData, InvalidParameter
+from budgetforest import BudgetForestClassifier, ClusterFailed, InvalidData, InvalidParameter, crossfit
 from budgetforest.binning import census_of, merged, points_of, quantile_edges
 from budgetforest.dask import edges, levels, places
-from budgetforest.dask.cluster import check_workers
+from budgetforest.dask.cluster import check_workers, cluster_of
 from budgetforest.outcome import exact_sum
-from budgetforest.train import Rows
+from budgetforest.train import Rows, totals_of
 
 pytestmark = pytest.mark.usefixtures("quiet", "many_levels")
 
@@ -48,6 +49,7 @@ def many_levels(monkeypatch):
     monkeypatch.setattr(levels, "MOST_COUNTS", 6000)
     monkeypatch.setattr(places, "RANGE_ROWS", 40)
     monkeypatch.setattr(edges, "MANY", 16)
+    monkeypatch.setattr(crossfit, "ENOUGH", 60)
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +116,20 @@ CASES = {
         "bootstrap": False,
         "max_trees": 1,
     },
+    "auto": {
+        "method": "auto",
+        "budget": 2,
+        "groups": ["one", "one", ""],
+        "max_disagreement": 0.3,
+        "max_trees": 3,
+    },
+    "auto with turns": {
+        "method": "auto",
+        "answer": "proba",
+        "validation_fraction": 0.2,  # so few that training rows are judged by, too
+        "free_riders": True,
+        "max_trees": 4,
+    },
 }
 
 
@@ -121,6 +137,8 @@ def case(name):
     """Parameters, rows, labels and weights of a case."""
     frame, y, times, shares = table()
     parameters = {"method": "paper", "random_state": 5} | CASES[name]
+    if parameters["method"] == "auto":
+        return parameters, frame[["a", "b", "kind"]], pd.Series(y), pd.Series(shares)
     if name in ("exact", "expected"):
         return parameters, frame, pd.Series(y), pd.Series(shares if name == "exact" else times)
     return parameters, frame[list("abcde")].to_numpy(), y, times if name == "binned" else None
@@ -171,13 +189,11 @@ ENGINES = {
 
 def pairs():
     """Every case on every engine; by default one case on most engines, the others on two."""
+    few = ["seven uneven blocks", "two processes"]
+    shown = {"binned": set(ENGINES) - {"four processes"}, "auto": {"three blocks"}, "auto with turns": set()}
     for engine, name in product(ENGINES, CASES):
-        shown = (
-            engine != "four processes"
-            if name == "binned"
-            else engine in ("seven uneven blocks", "two processes")
-        )
-        yield pytest.param(engine, name, marks=() if shown else only_in_full)
+        marks = () if engine in shown.get(name, few) else only_in_full
+        yield pytest.param(engine, name, marks=marks)
 
 
 @pytest.mark.parametrize(("engine", "name"), list(pairs()))
@@ -216,8 +232,6 @@ def test_method_auto_grows_its_forests_on_the_workers(clients):
     blocks = in_blocks(frame, [100, 140]), in_blocks(pd.Series(y), [100, 140])
     on_cluster.fit(there, *blocks, client=clients(2))
     same_training(here, there)
-    with pytest.raises(InvalidParameter, match="take method='paper'"):
-        on_cluster.fit(there, *blocks, client=clients(2), spread="rows")
 
 
 @only_in_full
@@ -269,6 +283,51 @@ def test_labels_and_costs_of_blocks_are_those_of_all_rows(clients, tmp_path):
             np.testing.assert_array_equal(costs, model.acquisition_cost(frame))
 
 
+def test_rows_in_blocks_take_the_same_turns(clients):
+    rng = np.random.default_rng(1)
+    hashes = rng.permutation(np.repeat(rng.integers(2**63, size=70).astype(np.uint64), 2))
+    rows = Rows(np.zeros((140, 1)), (hashes % 3).astype(np.int32), np.ones(140, np.int64), hashes)
+    settings = SimpleNamespace(unit=1.0, n_classes=3)
+    expected = [judged.hashes for _, judged in crossfit.turns(rows, rows.take(np.arange(47)), settings)]
+    with cluster_of(clients(0)) as cluster:
+        blocks = [cluster.hold(rows.take(part)) for part in np.split(np.arange(140), [5, 80])]
+        turns = np.concatenate(cluster.values(places.turns_of(cluster, blocks, totals_of(rows, 3), 3)))
+    assert len(expected) == 3
+    for part, judged in enumerate(expected):
+        np.testing.assert_array_equal(np.sort(hashes[turns == part]), np.sort(judged))
+
+
+def sizes(dask_scheduler):
+    """The largest result of every kind of task, in bytes."""
+    found = {}
+    for task in dask_scheduler.tasks.values():
+        found[task.prefix.name] = max(found.get(task.prefix.name, 0), task.nbytes)
+    return found
+
+
+def test_what_a_worker_must_hold_falls_with_the_number_of_blocks(clients, monkeypatch):
+    frame, y, _, _ = table()
+    X = np.tile(frame[list("abcde")].to_numpy(), (20, 1))
+    hang, held = levels.hang_children, {}
+
+    def look(*arguments):
+        held.setdefault(blocks, client.run_on_scheduler(sizes))
+        return hang(*arguments)
+
+    monkeypatch.setattr(levels, "hang_children", look)
+    monkeypatch.setattr(levels, "LEAST_SMALL", 400)
+    client = clients(0)
+    for blocks in (2, 8):
+        parts = (
+            in_blocks(X, [len(X) // blocks] * blocks),
+            in_blocks(np.tile(y, 20), [len(X) // blocks] * blocks),
+        )
+        model = BudgetForestClassifier(method="paper", alpha=0, max_trees=1, random_state=0)
+        on_cluster.fit(model, *parts, client=client, spread="rows")
+    for kind in ("encoded", "stand"):
+        assert held[8][kind] < held[2][kind] / 2
+
+
 def killing(client, seconds):
     """Kill a worker after a while, as if its machine was lost."""
     pid = random.choice(list(client.run(os.getpid).values()))
@@ -278,7 +337,9 @@ def killing(client, seconds):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param("binned", marks=only_in_full), "random"])
+@pytest.mark.parametrize(
+    "name", [*(pytest.param(n, marks=only_in_full) for n in ("binned", "auto")), "random"]
+)
 def test_a_killed_worker_changes_nothing(name):
     parameters, *rows = case(name)
     parts = [None if part is None else in_blocks(part, [80, 80, 80]) for part in rows]

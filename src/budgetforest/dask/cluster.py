@@ -14,6 +14,7 @@ from weakref import WeakSet
 from budgetforest.errors import ClusterFailed, MissingExtra
 
 try:
+    import dask
     from distributed import Client, Future, get_client
     from distributed.client import FutureCancelledError
     from distributed.comm import CommClosedError
@@ -55,20 +56,21 @@ class Cluster:
         return future
 
     def hold(self, value: Any) -> Future:
-        """A value on the cluster, sent once."""
-        return self.run(itself, value)
+        """A value on the cluster, sent once on purpose, so that Dask need not warn of its size."""
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            return self.run(itself, value)
 
-    def each(self, function: Callable[..., Any], blocks: Sequence[Future], *arguments: Any) -> list[Future]:
-        """A task for every block; lists among the arguments have an entry for each."""
-        return [
-            self.run(function, block, *(part[at] if isinstance(part, list) else part for part in arguments))
-            for at, block in enumerate(blocks)
-        ]
+    def each(self, function: Callable[..., Any], blocks: Sequence[Any], *arguments: Any) -> list[Future]:
+        """A task for every block, all in one message; lists among the arguments have an entry for each."""
+        parts = (part if isinstance(part, list) else [part] * len(blocks) for part in arguments)
+        futures: list[Future] = self.client.map(function, blocks, *parts, pure=False)
+        self.tasks.update(futures)
+        return futures
 
     def total(self, add: Callable[[Any], Any], blocks: Sequence[Future]) -> Future:
         """The sum of all blocks, a few at a time; ``add`` takes a list."""
         while len(blocks) > 1:
-            blocks = [self.run(add, list(blocks[at : at + SUMMED])) for at in range(0, len(blocks), SUMMED)]
+            blocks = self.each(add, [blocks[at : at + SUMMED] for at in range(0, len(blocks), SUMMED)])
         return blocks[0]
 
     def values(self, futures: Any) -> Any:

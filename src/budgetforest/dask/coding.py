@@ -27,6 +27,7 @@ def coded(cluster: Cluster, train: list[Future], total: Totals, settings: Settin
         columns=columns,
         n_cells=n_cells,
         n_features=len(settings.schema.names),
+        n_rows=total.rows,
         counts=total.counts,
         draws=draws_of(int(total.counts.sum()), settings),
     )

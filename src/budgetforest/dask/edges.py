@@ -99,6 +99,8 @@ def thinned(known: Sketch, most: float) -> Sketch:
 
 def weigh(rows: Rows, start: int, sketches: list[Sketch]) -> list[Counts]:
     """For each column the weight of the block's rows up to each pivot; nothing if all values are known."""
+    if all(known.is_whole for known in sketches):
+        return [np.zeros(0, np.int64) for _ in sketches]
     return [
         np.zeros(0, np.int64)
         if known.is_whole
@@ -138,6 +140,8 @@ def brackets(sketches: list[Sketch], upto: list[Counts], max_bins: int) -> list[
 
 def look_inside(rows: Rows, start: int, sketches: list[Sketch], wanted: list[Ids]) -> list[Census]:
     """For each column the census of the values in the brackets; none if all values are known."""
+    if all(known.is_whole for known in sketches):
+        return [census_of(rows.X[:0, 0], None) for _ in sketches]
     found = []
     for column, known, chosen in zip(columns_of(rows.X, start), sketches, wanted, strict=True):
         inside = np.zeros(len(column), bool)

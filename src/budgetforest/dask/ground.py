@@ -58,7 +58,7 @@ class SpreadGround:
     def reusing(self, growth: Growth, number: int, payers: float) -> Callable[[], list[Tree]]:
         """One tree after the other, when they are asked for."""
         given = self.cluster, self.rows, growth, self.settings.costs, self.settings.seed, number, payers
-        return lambda: list(reusing_trees(*given))
+        return lambda: list(reusing_trees(*given)) if number else []
 
     def boosted(self, steps: Boost, context: Context, rounds: int) -> Callable[[], Boosted]:
         """The same."""
@@ -76,7 +76,7 @@ class SpreadGround:
     def some_rows(self, most: int) -> Rows:
         """The first of each block, and of all these the first."""
         few = partial(first_of, self.settings.unit, most)
-        first = [self.cluster.run(few, [block]) for block in self.blocks]
+        first = self.cluster.each(few, [[block] for block in self.blocks])
         found: Rows = self.cluster.values(self.cluster.total(few, first))
         return found
 

@@ -10,6 +10,7 @@ and chosen is a ``Way``. Only counts, splits and the shape of the trees travel. 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import getitem
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from budgetforest.dask.limbs import Level, Limb, hang_children, whole
 from budgetforest.dask.ways import (
     Block,
     Gathered,
+    Nodes,
     State,
     Sums,
     Way,
@@ -37,10 +39,10 @@ LEAST_SMALL = 4096
 """A node of so few rows is always small."""
 
 SHARES = 4
-"""Otherwise one of so many for each thread of the cluster, so that the load is even."""
+"""Otherwise all trees together have so many for each thread of the cluster, so that the load is even."""
 
 MOST_CELLS = 2**28
-"""And never one of more codes than this, which a worker must hold."""
+"""And never one of more codes than this, which a worker must hold; nor do blocks pick more at a time."""
 
 MOST_COUNTS = 2**24
 """Counts of the nodes that a task counts or adds up, at most: 64 MB. A larger frontier is sliced."""
@@ -57,6 +59,7 @@ class Spread(NamedTuple):
     n_cells: int
     """Codes of all features, missing ones counted in."""
     n_features: int
+    n_rows: int
     counts: Counts
     """(k) weight of each class."""
     draws: int
@@ -73,11 +76,11 @@ def grow_trees(
 ) -> Iterator[Tree]:
     """Several trees at once, each on so many draws; without draws, on all rows."""
     total = draws or rows.weight
-    small = min(max(LEAST_SMALL, total // (SHARES * cluster.n_threads)), MOST_CELLS // rows.n_features)
+    small, most = small_for(cluster, rows, len(keys), total / rows.n_rows)
     roots = [Limb(key, total, empty_tree(1, len(rows.counts))) for key in keys]
     standing = cluster.each(stand, rows.blocks, rows.weight, draws, np.array(keys), way.takes_all)
     level = Level(roots, []) if total > small else Level([], roots)
-    here = Growing(cluster, rows, cluster.hold(way), way.width, state, small)
+    here = Growing(cluster, rows, cluster.hold(way), way.width, state, small, most)
     grown = finish_small(here, standing, level, 0)
     depth = 0
     while level.large:
@@ -101,25 +104,49 @@ class Growing(NamedTuple):
     width: int
     state: list[Future]
     small: int
-    """A node of so many rows is small."""
+    """A node of so much weight is small."""
+    most: int
+    """Nodes of more weight than this are not picked at a time."""
+
+
+def small_for(cluster: Cluster, rows: Spread, trees: int, weight: float) -> tuple[int, int]:
+    """The weight of small nodes, and of all that is picked at a time, where rows weigh so much on average."""
+    most = MOST_CELLS // rows.n_features
+    even = trees * rows.n_rows // (SHARES * cluster.n_threads)
+    return int(min(max(LEAST_SMALL, even), most) * weight), int(most * weight)
 
 
 def finish_small(here: Growing, standing: list[Future], level: Level, depth: int) -> dict[str, Future]:
     """Have the subtrees of small nodes grown, about ``small`` rows by each task; the tasks by name."""
     cluster, rows = here.cluster, here.rows
     tasks: dict[str, Future] = {}
-    group: list[Limb] = []
-    for last, limb in enumerate(level.small, len(level.large) + 1):
-        group.append(limb)
-        if limb is level.small[-1] or sum(member.weight for member in group) > here.small // 2:
-            picked = cluster.each(pick, rows.blocks, here.state, standing, last - len(group), last)
-            keys = [member.key for member in group]
-            task = cluster.run(finish, rows.columns, here.way, keys, depth, picked)
+    first = len(level.large)
+    for limbs in in_groups(level.small, here.most):
+        groups = in_groups(limbs, here.small // 2)
+        ends = first + np.cumsum([0, *map(len, groups)])
+        first = int(ends[-1])
+        picked = cluster.each(pick, rows.blocks, here.state, standing, ends)
+        for at, group in enumerate(groups):
+            nodes = nodes_of(group, rows.n_features, depth)
+            parts = cluster.each(getitem, picked, at)
+            task = cluster.run(finish, rows.columns, here.way, nodes, parts)
             tasks[task.key] = task
             for place, member in enumerate(group):
                 member.below = task.key, place
-            group = []
     return tasks
+
+
+def in_groups(limbs: list[Limb], least: int) -> list[list[Limb]]:
+    """Nodes together that have more than ``least`` rows, the last ones as they are."""
+    groups: list[list[Limb]] = []
+    weight = least + 1
+    for limb in limbs:
+        if weight > least:
+            groups.append([])
+            weight = 0
+        groups[-1].append(limb)
+        weight += limb.weight
+    return groups
 
 
 def split_large(here: Growing, standing: list[Future], level: Level, depth: int) -> Splits:
@@ -130,9 +157,17 @@ def split_large(here: Growing, standing: list[Future], level: Level, depth: int)
     for first in range(0, len(level.large), size):
         limbs = level.large[first : first + size]
         counted = cluster.each(count, rows.blocks, here.state, standing, here.way, first, first + len(limbs))
-        keys = np.array([limb.key for limb in limbs])
-        chosen.append(cluster.run(choose, cluster.total(added, counted), rows.columns, here.way, keys, depth))
+        nodes = nodes_of(limbs, rows.n_features, depth)
+        chosen.append(cluster.run(choose, cluster.total(added, counted), rows.columns, here.way, nodes))
     return all_splits(cluster.values(chosen))
+
+
+def nodes_of(limbs: list[Limb], n_features: int, depth: int) -> Nodes:
+    """What workers must know of some nodes."""
+    met = np.zeros((len(limbs), n_features), bool)
+    for own, limb in zip(met, limbs, strict=True):
+        own[list(limb.met)] = True
+    return Nodes(np.array([limb.key for limb in limbs]), met, depth)
 
 
 def all_splits(parts: list[Splits]) -> Splits:
@@ -173,9 +208,9 @@ def count(block: Block, state: State, standing: Standing, way: Way, first: int, 
     return way.add_up(block, state, standing, first, last)
 
 
-def choose(sums: Sums, columns: Columns, way: Way, keys: Keys, depth: int) -> Splits:
+def choose(sums: Sums, columns: Columns, way: Way, nodes: Nodes) -> Splits:
     """The best splits."""
-    return way.choose(columns, sums, keys, depth)
+    return way.choose(columns, sums, nodes)
 
 
 def move(block: Block, standing: Standing, splits: Splits, number: Ids) -> Standing:
@@ -197,29 +232,32 @@ class Picked(NamedTuple):
     state: State
 
 
-def pick(block: Block, state: State, standing: Standing, first: int, last: int) -> Picked:
-    """The rows of the nodes from ``first`` up to ``last``."""
-    tree, row = np.nonzero((standing.node >= first) & (standing.node < last))
-    return Picked(
-        block.columns.codes[:, row],
-        block.label[row],
-        standing.times[tree, row],
-        standing.node[tree, row] - first,
-        for_growth(state, row),
-    )
+def pick(block: Block, state: State, standing: Standing, ends: Counts) -> list[Picked]:
+    """The rows of some groups of nodes; ``ends`` is where each begins, and where the last one ends."""
+    tree, row = np.nonzero((standing.node >= ends[0]) & (standing.node < ends[-1]))
+    node, times = standing.node[tree, row], standing.times[tree, row]
+    order = np.argsort(node, kind="stable")
+    cuts = np.searchsorted(node[order], ends)
+    return [
+        Picked(
+            block.columns.codes[:, row[some]],
+            block.label[row[some]],
+            times[some],
+            node[some] - first,
+            for_growth(state, row[some]),
+        )
+        for first, some in zip(ends, np.split(order, cuts[1:-1]), strict=False)
+    ]
 
 
-def finish(
-    columns: Columns, way: Way, keys: Sequence[np.uint64], depth: int, parts: list[Picked]
-) -> list[Tree]:
-    """The subtrees of small nodes of a depth."""
+def finish(columns: Columns, way: Way, nodes: Nodes, parts: list[Picked]) -> list[Tree]:
+    """The subtrees of small nodes."""
     codes = np.ascontiguousarray(np.concatenate([part.codes for part in parts], axis=1))
     label, times, place = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:4])
     here = Gathered(
         columns._replace(codes=codes), label, times.astype(np.int64), joined([part.state for part in parts])
     )
-    order = np.lexsort((label, place)).astype(np.int32)
-    ends = np.searchsorted(place[order], np.arange(len(keys) + 1))
-    return [
-        way.finish(here, order[ends[at] : ends[at + 1]], np.uint64(key), depth) for at, key in enumerate(keys)
-    ]
+    by_class = place * (int(label.max()) + 1) + label
+    order = np.argsort(by_class.astype(np.min_scalar_type(by_class.max())), kind="stable").astype(np.int32)
+    ends = np.searchsorted(place[order], np.arange(len(nodes.keys) + 1))
+    return [way.finish(here, order[ends[at] : ends[at + 1]], nodes, at) for at in range(len(nodes.keys))]

@@ -22,6 +22,8 @@ class Limb:
     weight: int
     node: Tree
     """The node alone."""
+    met: frozenset[int] = frozenset()
+    """The features that split the nodes above."""
     children: list[Limb | None] = field(default_factory=list)
     """None for a category without rows."""
     below: tuple[str, int] | None = None
@@ -64,46 +66,48 @@ def fill(limb: Limb, splits: Splits, at: int) -> None:
     )
     node.counts[0], node.impurity[0] = splits.total[at], splits.impurity[at]
     node.floor[0] = splits.floor[at]
+    met = limb.met | {int(splits.feature[at])}
     for code, child in enumerate(range(splits.first[at], splits.first[at + 1])):
         hung = None
         if splits.size[child] >= 0:
             alone = empty_tree(1, splits.counts.shape[1])
             alone.counts[0], alone.impurity[0] = splits.counts[child], splits.below[child]
-            hung = Limb(np.uint64(mix(limb.key, np.uint64(code))), int(splits.size[child]), alone)
+            hung = Limb(np.uint64(mix(limb.key, np.uint64(code))), int(splits.size[child]), alone, met)
         limb.children.append(hung)
 
 
-def whole(limb: Limb, subtrees: dict[str, list[Tree]]) -> Tree:
-    """All that has grown from a node on, in preorder."""
-    if limb.below is not None:
-        return subtrees[limb.below[0]][limb.below[1]]
-    if not limb.children:
-        return limb.node
-    children = [None if child is None else whole(child, subtrees) for child in limb.children]
-    nominal = limb.node.route[0] == BY_CATEGORY
-    nodes, slots = 1, len(children) if nominal else 0
-    places, parts = np.full(len(children), -1, np.int32), []
-    for at, child in enumerate(children):
-        if child is not None:
-            places[at] = nodes
-            parts.append(moved(child, nodes, slots))
-            nodes, slots = nodes + len(child.feature), slots + len(child.branches)
-    node = limb.node
-    if nominal:
-        node.left[0], node.right[0] = 0, len(children) - 1
-        # categories without rows go where most rows went
-        most = np.argmax([-1 if child is None else child.weight for child in limb.children])
-        places[places < 0] = ~places[most]
-    else:
-        node.left[0], node.right[0] = places
-    branches = [places] if nominal else []
-    return Tree._make(
-        [
-            *(
-                np.concatenate(columns)
-                for columns in zip(node[:-2], *(part[:-2] for part in parts), strict=True)
-            ),
-            np.concatenate([*branches, *(part.branches for part in parts)]),
-            node.floor,
-        ]
+def whole(root: Limb, subtrees: dict[str, list[Tree]]) -> Tree:
+    """The tree that has grown from a root, in preorder."""
+    parts: list[Tree] = []
+    nodes = slots = 0
+
+    def put(limb: Limb) -> int:
+        """Put a node and all below it behind the others; returns its number."""
+        nonlocal nodes, slots
+        number = nodes
+        if limb.below is not None:
+            below = subtrees[limb.below[0]][limb.below[1]]
+            parts.append(moved(below, nodes, slots))
+            nodes, slots = nodes + len(below.feature), slots + len(below.branches)
+            return number
+        node, places = limb.node, np.full(len(limb.children), -1, np.int32)
+        nominal = node.route[0] == BY_CATEGORY
+        parts.append(node._replace(branches=places) if nominal else node)
+        nodes += 1
+        if nominal:
+            node.left[0], node.right[0] = slots, len(places) - 1
+            slots += len(places)
+        for at, child in enumerate(limb.children):
+            places[at] = -1 if child is None else put(child)
+        if nominal:
+            # categories without rows go where most rows went
+            most = np.argmax([-1 if child is None else child.weight for child in limb.children])
+            places[places < 0] = ~places[most]
+        elif len(places):
+            node.left[0], node.right[0] = places
+        return number
+
+    put(root)
+    return Tree._make(np.concatenate(columns) for columns in zip(*parts, strict=True))._replace(
+        floor=parts[0].floor
     )

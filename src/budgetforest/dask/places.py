@@ -91,14 +91,12 @@ def _exchanged(
     """What is ``found`` about the rows of each range, brought back to the blocks."""
     n_ranges = min(len(blocks), 1 + n // RANGE_ROWS)
     cuts = cluster.each(cut, blocks, seed, n_ranges)
-    ranges = [cluster.run(sort, [cluster.run(getitem, part, at) for part in cuts]) for at in range(n_ranges)]
+    ranges = [cluster.run(sort, cluster.each(getitem, cuts, at)) for at in range(n_ranges)]
     answers = [
         cluster.run(apart, part, answer) for part, answer in zip(ranges, found(cluster, ranges), strict=True)
     ]
-    return [
-        cluster.run(put_back, block, seed, [cluster.run(getitem, answer, at) for answer in answers])
-        for at, block in enumerate(blocks)
-    ]
+    own = [cluster.each(getitem, answers, at) for at in range(len(blocks))]
+    return cluster.each(put_back, blocks, seed, own)
 
 
 def range_of(key: Keys, n_ranges: int) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.arrays import Counts, Ids, Keys
+from budgetforest.arrays import Counts, Flags, Ids, Keys
 from budgetforest.binning import Columns
 from budgetforest.boost import Boost, Slopes, boosted_below, slopes_at
 from budgetforest.boost_level import choose_boosts, slopes_of_block
@@ -66,6 +66,15 @@ class Gathered(NamedTuple):
     state: State
 
 
+class Nodes(NamedTuple):
+    """Nodes of the same depth."""
+
+    keys: Keys
+    met: Flags
+    """(d, m) the features that split the nodes above."""
+    depth: int
+
+
 class Way(Protocol):
     """How a tree grows; sent to the workers."""
 
@@ -83,12 +92,12 @@ class Way(Protocol):
         """The sums of a block for the nodes from ``first`` up to ``last``."""
         ...
 
-    def choose(self, columns: Columns, sums: Sums, keys: Keys, depth: int) -> Splits:
-        """The best split of every node of a depth."""
+    def choose(self, columns: Columns, sums: Sums, nodes: Nodes) -> Splits:
+        """The best split of every node."""
         ...
 
-    def finish(self, rows: Gathered, members: Ids, key: np.uint64, depth: int) -> Tree:
-        """All below a node of that depth, as on a single machine; ``members`` are sorted by class."""
+    def finish(self, rows: Gathered, members: Ids, nodes: Nodes, at: int) -> Tree:
+        """All below one of the nodes, as on a single machine; its ``members`` are sorted by class."""
         ...
 
 
@@ -116,13 +125,15 @@ class Greedy(NamedTuple):
             nothing_lacking(last - first),
         )
 
-    def choose(self, columns: Columns, sums: Sums, keys: Keys, depth: int) -> Splits:
+    def choose(self, columns: Columns, sums: Sums, nodes: Nodes) -> Splits:
         """The splits of least risk."""
-        return choose_splits(columns, self.plan, sums.cells, keys, depth == 0)
+        return choose_splits(columns, self.plan, sums.cells, nodes.keys, nodes.depth == 0)
 
-    def finish(self, rows: Gathered, members: Ids, key: np.uint64, depth: int) -> Tree:
+    def finish(self, rows: Gathered, members: Ids, nodes: Nodes, at: int) -> Tree:
         """The local grower."""
-        return with_all_branches(grow_below(rows.columns, rows.label, rows.times, members, self.plan, key))
+        return with_all_branches(
+            grow_below(rows.columns, rows.label, rows.times, members, self.plan, nodes.keys[at])
+        )
 
 
 class Saving(NamedTuple):
@@ -152,14 +163,18 @@ class Saving(NamedTuple):
             else nothing_lacking(last - first),
         )
 
-    def choose(self, columns: Columns, sums: Sums, keys: Keys, depth: int) -> Splits:
+    def choose(self, columns: Columns, sums: Sums, nodes: Nodes) -> Splits:
         """The splits that save most."""
-        return choose_savings(columns, self.growth, self.costs, sums.cells, sums.lacking, keys)
+        lacking = without_met(sums.lacking, nodes.met, self.costs.group)
+        return choose_savings(columns, self.growth, self.costs, sums.cells, lacking, nodes.keys)
 
-    def finish(self, rows: Gathered, members: Ids, key: np.uint64, depth: int) -> Tree:
+    def finish(self, rows: Gathered, members: Ids, nodes: Nodes, at: int) -> Tree:
         """The local grower."""
         columns, label, times, state = rows
-        return saving_below(columns, label, times, members, self.growth, self.costs, state.owned, key)
+        take_met(state.owned, members, nodes.met[at], self.costs.group)
+        return saving_below(
+            columns, label, times, members, self.growth, self.costs, state.owned, nodes.keys[at]
+        )
 
 
 class Boosting(NamedTuple):
@@ -190,14 +205,16 @@ class Boosting(NamedTuple):
             else nothing_lacking(last - first),
         )
 
-    def choose(self, columns: Columns, sums: Sums, keys: Keys, depth: int) -> Splits:
+    def choose(self, columns: Columns, sums: Sums, nodes: Nodes) -> Splits:
         """The splits that save most."""
-        return choose_boosts(columns, self.boost, self.costs, sums.cells, sums.lacking, keys, depth)
+        lacking = without_met(sums.lacking, nodes.met, self.costs.group)
+        return choose_boosts(columns, self.boost, self.costs, sums.cells, lacking, nodes.keys, nodes.depth)
 
-    def finish(self, rows: Gathered, members: Ids, key: np.uint64, depth: int) -> Tree:
+    def finish(self, rows: Gathered, members: Ids, nodes: Nodes, at: int) -> Tree:
         """The local grower; what it adds to scores is added where the rows are."""
         columns, _, times, state = rows
-        boost = self.boost._replace(depth=self.boost.depth - depth)
+        take_met(state.owned, members, nodes.met[at], self.costs.group)
+        boost = self.boost._replace(depth=self.boost.depth - nodes.depth)
         spare = np.zeros((len(times), boost.n_classes), np.int64)
         return boosted_below(
             columns,
@@ -207,7 +224,7 @@ class Boosting(NamedTuple):
             boost,
             self.costs,
             state.owned,
-            key,
+            nodes.keys[at],
             spare,
         )
 
@@ -215,6 +232,29 @@ class Boosting(NamedTuple):
 def nothing_lacking(nodes: int) -> Counts:
     """Where nothing is paid."""
     return np.zeros((nodes, 0, 2), np.int64)
+
+
+def without_met(lacking: Counts, met: Flags, group: Ids) -> Counts:
+    """The same in view of what all rows of a node met above it: features, and others of their groups."""
+    if not lacking.shape[1]:
+        return lacking
+    lack = np.where(met, 0, lacking[:, :, 0])
+    return np.stack([lack, np.where(groups_met(met, group)[:, group], lack, lacking[:, :, 1])], axis=2)
+
+
+def take_met(owned: Owned, rows: Ids, met: Flags, group: Ids) -> None:
+    """Rows have what they met."""
+    if len(owned.feature):
+        owned.feature[np.ix_(np.flatnonzero(met), rows)] = 1
+        owned.group[np.ix_(np.unique(group[met]), rows)] = 1
+
+
+def groups_met(met: Flags, group: Ids) -> Flags:
+    """(d, g) the groups of which some feature was met."""
+    found = np.zeros((len(met), int(group.max()) + 1), bool)
+    for j in range(met.shape[1]):
+        found[:, group[j]] |= met[:, j]
+    return found
 
 
 def added(parts: Sequence[Sums]) -> Sums:
