@@ -72,6 +72,8 @@ class Sums(NamedTuple):
     """(1 + 2q) of the node."""
     drawn: Ids
     """(n) the rows of a node that were drawn."""
+    each: Counts
+    """(n, 1 + 2q) of each of these alone."""
     buffer: Ids
     begin: Counts
     waiting: Counts
@@ -115,6 +117,7 @@ def _sums(columns: Columns, q: int, n_rows: int) -> Sums:
         np.empty(1 + 2 * q, np.int64),
         np.empty(1 + 2 * q, np.int64),
         np.empty(n_rows, np.int32),
+        np.empty((n_rows, 1 + 2 * q), np.int64),
         np.empty(max(n_rows, codes), np.int32),
         np.empty(codes + 1, np.int64),
         np.empty((n_rows + codes, 5), np.int64),
@@ -183,7 +186,7 @@ def boosted_tree(
         size += 1
         hang(tree, branches, parent, slot, node)
         here = rows[start:stop]
-        members = sums.drawn[: _add_up(slopes, times, here, sums)]
+        found = _add_up(slopes, times, here, sums)
         n = sums.all[0]
         drawn[node] = n
         worth = _worth(sums.all)
@@ -191,7 +194,7 @@ def boosted_tree(
         _score(sums.all, boost.speed, tree.counts[node])
         best = Cut(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
         if depth < boost.depth and n >= 2 * boost.least_rows:
-            best = _best_cut(columns, slopes, times, here, members, boost, prices, owned, key, worth, sums)
+            best = _best_cut(columns, times, here, found, boost, prices, owned, key, worth, sums)
         j = best.feature
         if j == LEAF:
             for i in range(len(here)):
@@ -250,16 +253,22 @@ def _put(
 
 @inner
 def _add_up(slopes: Slopes, times: Counts, rows: Ids, sums: Sums) -> int:
-    """Sums of a node's rows, and which of them were drawn; returns how many of these there are."""
+    """Sums of a node's rows, and those that were drawn side by side; returns how many these are."""
     found = 0
     sums.all[:] = 0
     for i in range(len(rows)):
-        weight = times[rows[i]]
-        sums.drawn[found] = rows[i]
-        found += weight > 0
-        sums.all[0] += weight
+        row = rows[i]
+        weight = times[row]
+        if weight == 0:
+            continue
+        each = sums.each[found]
+        each[0] = weight
         for s in range(slopes.shape[1]):
-            sums.all[1 + s] += weight * slopes[rows[i], s]
+            each[1 + s] = weight * slopes[row, s]
+        for s in range(len(each)):
+            sums.all[s] += each[s]
+        sums.drawn[found] = row
+        found += 1
     return found
 
 
@@ -299,10 +308,9 @@ def _step(total: Counts, speed: float, c: int) -> float:
 @inner
 def _best_cut(
     columns: Columns,
-    slopes: Slopes,
     times: Counts,
     rows: Ids,
-    members: Ids,
+    found: int,
     boost: Boost,
     prices: tuple[Floats, Floats, Ids],
     owned: Owned,
@@ -319,7 +327,7 @@ def _best_cut(
             if not boost.pool[j] or tried != (turn == 0):
                 continue
             missing = columns.n_codes[j]
-            low, high = _by_code(columns.codes[j], missing, members, slopes, times, sums.by_code)
+            low, high = _by_code(columns.codes[j], missing, sums.drawn[:found], sums.each, sums.by_code)
             if columns.nominal[j]:
                 gain = _nominal_gain(low, high, missing, worth, boost.least_rows, sums.by_code)
                 code, route = -1, BY_CATEGORY
@@ -337,21 +345,20 @@ def _best_cut(
 
 
 @inner
-def _by_code(
-    codes: Codes, missing: int, rows: Ids, slopes: Slopes, times: Counts, by_code: Counts
-) -> tuple[int, int]:
+def _by_code(codes: Codes, missing: int, rows: Ids, each: Counts, by_code: Counts) -> tuple[int, int]:
     """Sums by code; returns the lowest and the highest code present, missing not counted."""
     low = missing
     high = -1
+    two_classes = by_code.shape[1] == 3
     for i in range(len(rows)):
-        row = rows[i]
-        weight = times[row]
-        code = int(codes[row])
-        by_code[code, 0] += weight
-        by_code[code, 1] += weight * slopes[row, 0]
-        by_code[code, 2] += weight * slopes[row, 1]
-        for s in range(2, slopes.shape[1]):  # two classes, the common case, need no loop
-            by_code[code, 1 + s] += weight * slopes[row, s]
+        code = int(codes[rows[i]])
+        if two_classes:  # the common case needs no loop
+            by_code[code, 0] += each[i, 0]
+            by_code[code, 1] += each[i, 1]
+            by_code[code, 2] += each[i, 2]
+        else:
+            for s in range(by_code.shape[1]):
+                by_code[code, s] += each[i, s]
         if code < missing:
             low = min(low, code)
             high = max(high, code)
