@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.data import Absent, Data, load, split
 from benchmarks.methods import Part, Task
-from budgetforest.costs import read_costs
+from budgetforest.costs import Costs, read_costs
 
 
 def tasks(names: tuple[str, ...], absent: list[str], *, quick: bool = False) -> Iterator[tuple[Data, Task]]:
@@ -36,8 +36,12 @@ def task_of(data: Data, *, seed: int = 0, quick: bool = False) -> Task:
     parts = [
         Part(X[rows], y[rows], None if data.query is None else data.query[rows]) for rows in split(data, seed)
     ]
-    costs = read_costs(data.costs, None, list(data.X.columns))
-    return Task(data.title, *parts, costs, seed=seed, quick=quick)
+    return Task(data.title, *parts, costs_of(data), seed=seed, quick=quick)
+
+
+def costs_of(data: Data) -> Costs:
+    """The prices of a data set."""
+    return read_costs(data.costs, None, list(data.X.columns))
 
 
 def absences(absent: list[str]) -> str:

@@ -10,6 +10,7 @@ from benchmarks import paper
 from benchmarks.data import load
 from benchmarks.paper import versus
 from benchmarks.tasks import task_of
+from benchmarks.workers import workers
 
 pytestmark = pytest.mark.filterwarnings("ignore::budgetforest.BudgetForestWarning")
 
@@ -43,5 +44,6 @@ def test_page_is_written_from_figures(tmp_path):
 
 def test_two_runs_give_the_same_figures():
     task = task_of(load("wdbc"), quick=True)
-    first, second = (versus.compare(task, 2, lambda: None) for _ in range(2))
+    with workers(quick=False) as processes, workers(quick=True) as thread:
+        first, second = (versus.compare(task, versus.begin(task, 2, pool)) for pool in (processes, thread))
     assert first == second

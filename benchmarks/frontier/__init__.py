@@ -13,9 +13,10 @@ import numpy as np
 from rich.progress import Progress
 
 from benchmarks.frontier import page
-from benchmarks.frontier.cells import OURS, Run, measure, steps_of
+from benchmarks.frontier.cells import OURS, Methods, Run, begin, gather
 from benchmarks.methods import Method, methods
 from benchmarks.tasks import loaded
+from benchmarks.workers import workers
 
 ROOT = Path(__file__).parents[2]
 SETS = (
@@ -55,17 +56,27 @@ def run(
     variants = dict(variants or {})
     anew = {OURS, *variants} if again else set()
     absent: list[str] = []
-    with Progress() as bars:
+    with workers(quick=quick) as pool, Progress() as bars:
+        begun = []
         for data in loaded(wanted, absent):
-            compared = methods() | variants
-            bar = bars.add_task(data.title, total=steps_of(data, compared, quick=quick))
             keep = partial(kept, results / "runs" / (data.name + "-quick" * quick), anew)
-            found = measure(data, compared, quick=quick, keep=keep, tell=partial(bars.advance, bar))
-            found["variants"] = list(variants)
+            jobs = begin(data, grouped(methods() | variants), pool, quick=quick, keep=keep)
+            begun.append((data, jobs))
+            bar = bars.add_task(data.title, total=len(jobs))
+            for job in jobs:
+                job.add_done_callback(lambda _, bar=bar: bars.advance(bar))
+        for data, jobs in begun:
+            found = gather(data, jobs) | {"variants": list(variants)}
             _file(results, data.name).write_text(json.dumps(found, indent=1) + "\n")
     order = dict.fromkeys([*SETS, *names, *sorted(file.stem for file in results.glob("*.json"))])
     figures = [json.loads(file.read_text()) for name in order if (file := _file(results, name)).exists()]
     page.write(figures, absent, docs)
+
+
+def grouped(compared: Methods) -> list[Methods]:
+    """Each method alone, but for those that share their trees."""
+    alone = [{title: method} for title, method in compared.items() if title not in page.PAPER]
+    return [*alone, {title: compared[title] for title in page.PAPER if title in compared}]
 
 
 def kept(folder: Path, anew: Container[str], title: str, seed: int, make: Callable[[], Run]) -> Run:

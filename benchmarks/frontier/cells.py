@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from functools import partial
 from time import process_time
 from typing import NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 from benchmarks.data import Data, split
 from benchmarks.methods import Method, Task
 from benchmarks.methods import measure as measure_method
-from benchmarks.tasks import task_of
+from benchmarks.tasks import costs_of, task_of
 from budgetforest.costs import Costs
 from budgetforest.curve import interval
 
@@ -37,32 +38,46 @@ class Run(NamedTuple):
 
 Keep = Callable[[str, int, Callable[[], Run]], Run]
 """The run of a method (its title) on a split (its seed): as it was kept, or made and kept."""
+Methods = Mapping[str, Method]
+Job = Future[dict[str, Run]]
 
 
-def measure(
-    data: Data,
-    methods: Mapping[str, Method],
-    *,
-    quick: bool = False,
-    keep: Keep = lambda title, seed, make: make(),
-    tell: Callable[[], None] = lambda: None,
-) -> dict:
-    """Every method on all splits of a data set, as plain figures; ``tell`` is called after each."""
-    seeds = range(splits_of(data, quick=quick))
-    runs: dict[str, list[Run]] = {title: [] for title in methods}
-    for seed in seeds:
-        task = task_of(data, seed=seed, quick=quick)
-        for title, method in methods.items():
-            runs[title].append(keep(title, seed, partial(run_of, title, method, task)))
-            tell()
-    tested = [test_units(data, seed) for seed in seeds]
+def make(title: str, seed: int, run: Callable[[], Run]) -> Run:
+    """A ``Keep`` that keeps nothing."""
+    return run()
+
+
+def begin(
+    data: Data, together: Sequence[Methods], pool: Executor, *, quick: bool = False, keep: Keep = make
+) -> list[Job]:
+    """Methods on all splits of a data set, a job for each split and each of the groups of methods."""
+    tasks = [task_of(data, seed=seed, quick=quick) for seed in range(splits_of(data, quick=quick))]
+    return [pool.submit(runs_of, methods, task, keep) for task in tasks for methods in together]
+
+
+def runs_of(methods: Methods, task: Task, keep: Keep) -> dict[str, Run]:
+    """One job."""
+    return {
+        title: keep(title, task.seed, partial(run_of, title, method, task))
+        for title, method in methods.items()
+    }
+
+
+def gather(data: Data, jobs: Sequence[Job]) -> dict:
+    """What came of them, as plain figures."""
+    runs: dict[str, list[Run]] = {}
+    for job in jobs:
+        for title, run in job.result().items():
+            runs.setdefault(title, []).append(run)
+    parts, costs = split(data, 0), costs_of(data)
+    tested = [test_units(data, seed) for seed in range(len(runs[OURS]))]
     losses = {title: mean_losses([run.loss for run in line], tested) for title, line in runs.items()}
     return {
         "title": data.title,
         "note": data.note,
-        "rows": [len(part.y) for part in (task.train, task.validation, task.test)],
-        "splits": len(seeds),
-        "budgets": ladder(task.costs),
+        "rows": [len(rows) for rows in parts],
+        "splits": len(tested),
+        "budgets": ladder(costs),
         "methods": {
             title: {
                 "at": [interval(loss) for loss in losses[title]],
@@ -87,11 +102,6 @@ def run_of(title: str, method: Method, task: Task) -> Run:
         list(zip(curve.cost.tolist(), curve.error.tolist(), strict=True)),
         process_time() - start,
     )
-
-
-def steps_of(data: Data, methods: Mapping[str, Method], *, quick: bool = False) -> int:
-    """How often ``measure`` will tell."""
-    return splits_of(data, quick=quick) * len(methods)
 
 
 def splits_of(data: Data, *, quick: bool = False) -> int:

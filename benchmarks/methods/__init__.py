@@ -2,13 +2,13 @@
 
 A file has ``METHODS``, a title for each of its methods with a function from a ``Task`` to fitted models, cheap
 and dear. It may look at training and validation rows as it likes; which model is taken at a budget is
-decided for it, on validation rows, and judged on test rows, for all methods alike. Files are found by themselves.
+decided for it, on validation rows, and judged on test rows, for all methods alike. It has one thread: methods run side
+by side. Files are found by themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain
@@ -48,7 +48,6 @@ class Task:
     seed: int = 0
     quick: bool = False
     """Try few settings: the whole in seconds, for tests."""
-    n_jobs: int = 2
 
     @property
     def n_classes(self) -> int:
@@ -112,8 +111,4 @@ def _offer(model: Model, task: Task) -> Choice:
 def forest_model(what: str, forest: Forest, answer: Answer = Answer.PROBA) -> Model:
     """A ``Forest`` on offer; by default rows pay for all that they meet in any tree."""
 
-    def judge(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        with ThreadPoolExecutor(2) as pool:
-            return scores(forest, X, pool), charge(forest, X, answer, pool).spent
-
-    return Model(what, judge)
+    return Model(what, lambda X: (scores(forest, X), charge(forest, X, answer).spent))

@@ -1,7 +1,6 @@
 """budgetforest as it is by default: ``method="auto"``, one fit, and its own choice at every budget."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -20,7 +19,6 @@ def models(task: Task) -> Iterator[Model]:
         answer="label" if task.train.query is None else "proba",
         max_trees=10 if task.quick else 100,
         random_state=task.seed,
-        n_jobs=task.n_jobs,
     )
     model.fit(task.train.X, task.train.y, validation=task.validation[:2])
     exits = Exits(model)
@@ -44,8 +42,7 @@ class Exits:
         if key not in self.known:
             same = [p for p in self.model.path_ if (p.recipe, p.trees) == key[:2]]
             ends = sorted({p.threshold for p in same})
-            with ThreadPoolExecutor(2) as pool:
-                found = ladder(self.model.at_budget(point.cost).forest_, X, ends, pool)
+            found = ladder(self.model.at_budget(point.cost).forest_, X, ends)
             self.known[key] = ends, found
         ends, found = self.known[key]
         place = ends.index(point.threshold)

@@ -11,7 +11,6 @@ Neighbouring trade-offs take turns in leaves and rate; every trade-off has as ma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -74,20 +73,14 @@ def setting(
 
 
 def boosted(settings: Iterable[Setting], task: Task) -> Iterator[Model]:
-    """Models of these settings after 1, 2, ... rounds.
-
-    Fits run side by side with one thread each: LightGBM's own threads wait for each other on a busy machine.
-    All end before anything predicts: to predict while another thread begins to train has crashed LightGBM.
-    """
-    settings = list(settings)
-    with ThreadPoolExecutor(task.n_jobs) as pool:
-        boosters = list(pool.map(lambda s: fit(task, s.X, s.parameters, rounds_of(task)[-1]), settings))
-    for booster, how in zip(boosters, settings, strict=True):
+    """Models of these settings after 1, 2, ... rounds."""
+    for how in settings:
+        booster = fit(task, how.X, how.parameters, rounds_of(task)[-1])
         yield from prefixes(how.what, booster, task)
 
 
 def fit(task: Task, X: np.ndarray, parameters: dict[str, Any], rounds: int) -> lightgbm.Booster:
-    """A classifier. It shares nothing with others that are fitted at the same time."""
+    """A classifier."""
     several = {"objective": "multiclass", "num_class": task.n_classes}
     objective = several if task.n_classes > 2 else {"objective": "binary"}
     same = {
@@ -149,8 +142,7 @@ def judge(staged: Staged, place: int, trees: Forest, X: np.ndarray) -> tuple[np.
     if place == len(staged.rounds) - 1:
         staged.X, staged.raw = None, []  # the last to be asked
     scores = raw if raw.ndim == 2 else np.column_stack([-raw, raw])
-    with ThreadPoolExecutor(2) as pool:
-        return scores, charge(trees, X, Answer.PROBA, pool).spent
+    return scores, charge(trees, X, Answer.PROBA).spent
 
 
 METHODS = {

@@ -50,7 +50,6 @@ def forests(task: Task, alphas: tuple[float, ...] = (), **parameters) -> dict[fl
             max_trees=8 if task.quick else 140 if ranking else 40,
             voting="counts" if ranking else "majority",
             random_state=task.seed,
-            n_jobs=task.n_jobs,
             **parameters,
         )
         forest = model.fit(task.train.X, task.train.y).forest_

@@ -12,7 +12,6 @@ one model. Neighbouring trade-offs take turns in the rest; every trade-off has a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -63,14 +62,13 @@ WORK = 3e8
 
 
 def penalised(penalty: Penalty, task: Task) -> Iterator[Model]:
-    """Models of all trade-offs. Fits run side by side with one thread each."""
-    settings = settings_of(penalty, task)
-    with ThreadPoolExecutor(task.n_jobs) as pool:
-        fitted = pool.map(lambda setting: fit(task, penalty, *setting), settings)
-        for model, (trade_off, kind, depth, rate) in zip(fitted, settings, strict=True):
-            what = f"trade-off {trade_off:.1e}, {kind}, depth {depth}, rate {rate}"
-            raw = partial(raw_scores, model)
-            yield from staged_models(what, from_catboost(model, task.costs), 1, rounds_of(task), raw)
+    """Models of all trade-offs."""
+    for setting in settings_of(penalty, task):
+        model = fit(task, penalty, *setting)
+        trade_off, kind, depth, rate = setting
+        what = f"trade-off {trade_off:.1e}, {kind}, depth {depth}, rate {rate}"
+        raw = partial(raw_scores, model)
+        yield from staged_models(what, from_catboost(model, task.costs), 1, rounds_of(task), raw)
 
 
 def settings_of(penalty: Penalty, task: Task) -> list[tuple[float, str, int, float]]:

@@ -8,7 +8,6 @@ most 10 cycles. Swept for ASTC: the budget of a path, 2 to 60 % of the price of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import Any
 
@@ -67,12 +66,10 @@ def price_list(costs: Costs) -> pd.DataFrame:
 def fitted(
     trees: dict[str, Any], scores_of: Callable[[Any, np.ndarray], np.ndarray], task: Task, most: int
 ) -> Iterator[Model]:
-    """Trees fitted side by side, each with one thread, to so many training rows."""
+    """Trees fitted to so many training rows."""
     filler = SimpleImputer(strategy="median", keep_empty_features=True).fit(task.train.X)
     rows = np.sort(np.random.default_rng(task.seed).permutation(len(task.train.y))[:most])
     X, y = filler.transform(task.train.X[rows]), task.train.y[rows]
-    with threadpool_limits(1), ThreadPoolExecutor(task.n_jobs) as pool:
-        models = list(pool.map(lambda tree: tree.fit(X, y), trees.values()))
 
     def judge_by(model: Any) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
         def judge(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -83,7 +80,9 @@ def fitted(
 
         return judge
 
-    for what, model in zip(trees, models, strict=True):
+    for what, tree in trees.items():
+        with threadpool_limits(1):
+            model = tree.fit(X, y)
         yield Model(what, judge_by(model))
 
 

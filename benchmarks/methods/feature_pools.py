@@ -79,7 +79,7 @@ def then_extra_trees(task: Task) -> Iterator[Model]:
     for pool in pools(task):
         for features, depth in FORESTS[: turns_of(task, WORK["forests"], len(FORESTS))]:
             model = ExtraTreesClassifier(
-                trees[-1], max_features=features, max_depth=depth, random_state=task.seed, n_jobs=task.n_jobs
+                trees[-1], max_features=features, max_depth=depth, random_state=task.seed
             )
             forest = on_all_features(model.fit(task.train.X[:, pool], task.train.y), pool, task)
             for t in trees:

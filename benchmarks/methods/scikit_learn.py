@@ -24,9 +24,7 @@ def prefixes(kind: type, task: Task) -> Iterator[Model]:
     """One forest for each depth and number of features a split, offered from its first tree on."""
     trees, depths = (TREES[:4], DEPTHS[1::3]) if task.quick else (TREES, DEPTHS)
     for features, depth in product(dict.fromkeys((min(8, task.train.X.shape[1]), "sqrt")), depths):
-        model = kind(
-            trees[-1], max_features=features, max_depth=depth, random_state=task.seed, n_jobs=task.n_jobs
-        )
+        model = kind(trees[-1], max_features=features, max_depth=depth, random_state=task.seed)
         forest = from_sklearn(model.fit(task.train.X, task.train.y), task.costs)
         for t in trees:
             yield forest_model(f"{t} trees, depth {depth}, {features} features", first_trees(forest, t))

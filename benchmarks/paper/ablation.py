@@ -5,13 +5,14 @@ from functools import lru_cache, partial
 from pathlib import Path
 from unittest.mock import patch
 
-from rich.progress import Progress
+from rich.progress import track
 
 from benchmarks.frontier import cells
 from benchmarks.methods import Model, Task
 from benchmarks.methods.auto import models
 from benchmarks.tasks import absences, loaded
 from benchmarks.verdicts import tally, verdict
+from benchmarks.workers import workers
 from budgetforest import classifier, frontier
 from budgetforest.budget import Offer, Point
 
@@ -36,19 +37,18 @@ WITHOUT: dict[str, Callable[[Point, int], bool]] = {
 def measure(quick: bool) -> dict:
     """Error at the budgets of the frontier, with and without each."""
     absent: list[str] = []
-    methods = {cells.OURS: partial(left, lambda point, m: True)}
-    methods |= {title: partial(left, allowed) for title, allowed in WITHOUT.items()}
-    found = []
-    with Progress() as bars:
-        for data in loaded(("pima_diabetes",) if quick else SETS, absent):
-            bar = bars.add_task(data.title, total=cells.steps_of(data, methods, quick=quick))
-            found.append(cells.measure(data, methods, quick=quick, tell=partial(bars.advance, bar)))
-    return {"sets": found, "absent": absent}
+    methods = {title: partial(left, title) for title in (cells.OURS, *WITHOUT)}
+    with workers(quick=quick) as pool:
+        begun = [
+            (data, cells.begin(data, [methods], pool, quick=quick))  # one training for all
+            for data in loaded(("pima_diabetes",) if quick else SETS, absent)
+        ]
+        return {"sets": [cells.gather(*each) for each in track(begun, "ablation")], "absent": absent}
 
 
-def left(allowed: Callable[[Point, int], bool], task: Task) -> Iterator[Model]:
-    """The method, had it only the allowed forests to choose from."""
-    m = task.train.X.shape[1]
+def left(title: str, task: Task) -> Iterator[Model]:
+    """The method without an idea, or with all: it has only the other forests to choose from."""
+    allowed, m = WITHOUT.get(title, lambda point, m: True), task.train.X.shape[1]
     offers = [
         offer._replace(points=points)
         for offer in grown(task)

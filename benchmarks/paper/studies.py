@@ -13,6 +13,7 @@ from benchmarks.methods import measure as measure_method
 from benchmarks.methods.budgetrf import models
 from benchmarks.paper.versus import LADDER
 from benchmarks.tasks import absences, tasks
+from benchmarks.workers import workers
 from budgetforest import BudgetForestClassifier
 from budgetforest.budget import ALPHAS
 from budgetforest.charge import charge
@@ -37,15 +38,20 @@ def measure(quick: bool) -> dict:
     """All three studies."""
     absent: list[str] = []
     few = ("miniboone_tiny",)
-    stumps = [
-        {"title": task.title} | compare_stumps(task, 1 if quick else RUNS)
-        for _, task in track(list(tasks(few if quick else STUMPS, absent, quick=quick)), "stumps")
-    ]
-    curves = [
-        {"title": task.title} | compare_criteria(task) | compare_alphas(task)
-        for _, task in track(list(tasks(few if quick else CURVES, absent, quick=quick)), "splits and alpha")
-    ]
-    return {"stumps": stumps, "curves": curves, "absent": sorted(set(absent))}
+    with workers(quick=quick) as pool:
+        stumps = [
+            pool.submit(compare_stumps, task, 1 if quick else RUNS)
+            for _, task in tasks(few if quick else STUMPS, absent, quick=quick)
+        ]
+        curves = [
+            [pool.submit(study, task) for study in (compare_criteria, compare_alphas)]
+            for _, task in tasks(few if quick else CURVES, absent, quick=quick)
+        ]
+        return {
+            "stumps": [job.result() for job in track(stumps, "stumps")],
+            "curves": [a.result() | b.result() for a, b in track(curves, "splits and alpha")],
+            "absent": sorted(set(absent)),
+        }
 
 
 def compare_stumps(task: Task, runs: int) -> dict:
@@ -59,12 +65,12 @@ def compare_stumps(task: Task, runs: int) -> dict:
                 max_trees=TREES,
                 splitter=splitter,
                 random_state=seed,
-                n_jobs=task.n_jobs,
             )
             model.fit(task.train.X, task.train.y)
             used = charge(model.forest_, task.test.X, Answer.PROBA).acquired.mean()
             found[splitter][seed] = 100 * used, 1 - model.score(*task.test[:2])
-    return {splitter: by_seed.mean(axis=0).tolist() for splitter, by_seed in found.items()}
+    means = {splitter: by_seed.mean(axis=0).tolist() for splitter, by_seed in found.items()}
+    return {"title": task.title} | means
 
 
 def compare_criteria(task: Task) -> dict:
@@ -74,7 +80,7 @@ def compare_criteria(task: Task) -> dict:
     for name, growth in CRITERIA.items():
         curve = measure_method(name, partial(models, answer=Answer.LABEL, **growth), task)
         lines[name] = [curve.at(budget) for budget in budgets]
-    return {"budgets": budgets, "criteria": lines}
+    return {"title": task.title, "budgets": budgets, "criteria": lines}
 
 
 def compare_alphas(task: Task) -> dict:

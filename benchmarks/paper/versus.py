@@ -1,6 +1,7 @@
 """Figure 4 and the comparison with the peers: error at a ladder of budgets, on the same rows."""
 
 from collections.abc import Iterator
+from concurrent.futures import Executor, Future
 from dataclasses import replace
 from functools import partial
 from itertools import cycle
@@ -14,6 +15,7 @@ from benchmarks.methods import measure as measure_method
 from benchmarks.pictures import draw_panels
 from benchmarks.tasks import absences, tasks
 from benchmarks.verdicts import tally, verdict
+from benchmarks.workers import workers
 from budgetforest.curve import Curve, Interval, interval
 
 SETS = (
@@ -45,14 +47,14 @@ def measure(quick: bool) -> dict:
     """Every method on every data set; BudgetRF in ten runs that differ in their seed."""
     absent: list[str] = []
     found = []
-    with Progress() as bars:
+    with workers(quick=quick) as pool, Progress() as bars:
         for data, task in tasks(("miniboone_tiny", "wdbc") if quick else SETS, absent, quick=quick):
-            steps = len(compared()) + (2 if quick else RUNS) - 1
-            bar = bars.add_task(data.title, total=steps)
-            found.append(
-                {"note": data.note} | compare(task, 2 if quick else RUNS, partial(bars.advance, bar))
-            )
-    return {"sets": found, "absent": absent}
+            begun = begin(task, 2 if quick else RUNS, pool)
+            found.append((data.note, task, begun))
+            bar = bars.add_task(data.title, total=len(begun))
+            for job in begun:
+                job.add_done_callback(lambda _, bar=bar: bars.advance(bar))
+        return {"sets": [{"note": note} | compare(*rest) for note, *rest in found], "absent": absent}
 
 
 def compared() -> dict[str, Method]:
@@ -60,21 +62,28 @@ def compared() -> dict[str, Method]:
     return {title: method for title, method in methods().items() if not title.startswith(ELSEWHERE)}
 
 
-def compare(task: Task, runs: int, tell) -> dict:
-    """All methods on one data set."""
+def begin(task: Task, runs: int, pool: Executor) -> list[Future[list[Curve]]]:
+    """All methods on one data set; the two accounts of BudgetRF share their trees, and come last."""
+    others = [(title,) for title in compared() if title not in (PAPER, EXIT)]
+    tasks = [replace(task, seed=seed) for seed in range(runs)]
+    return [
+        *(pool.submit(curves_of, titles, task) for titles in others),
+        *(pool.submit(curves_of, (PAPER, EXIT), task) for task in tasks),
+    ]
+
+
+def curves_of(titles: tuple[str, ...], task: Task) -> list[Curve]:
+    """One job."""
+    return [measure_method(title, methods()[title], task) for title in titles]
+
+
+def compare(task: Task, jobs: list[Future[list[Curve]]]) -> dict:
+    """What came of them, as plain figures."""
     budgets = [share * task.costs.total for share in LADDER]
-    curves = {}
-    for title, method in compared().items():
-        curves[title] = measure_method(title, method, task)
-        if title != PAPER:
-            tell()  # the two accounts of BudgetRF share their trees
-    again = {title: [curves[title]] for title in (PAPER, EXIT)}
-    tell()
-    for seed in range(1, runs):
-        other = replace(task, seed=seed)
-        for title, line in again.items():
-            line.append(measure_method(title, methods()[title], other))
-        tell()
+    made = [curve for job in jobs for curve in job.result()]
+    curves = {curve.name: curve for curve in reversed(made)}  # of several runs the first
+    curves = {title: curves[title] for title in compared()}
+    again = {title: [curve for curve in made if curve.name == title] for title in (PAPER, EXIT)}
     return {
         "title": task.title,
         "rows": [len(part.y) for part in (task.train, task.validation, task.test)],

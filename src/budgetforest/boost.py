@@ -72,6 +72,8 @@ class Sums(NamedTuple):
     """(1 + 2q) of the node."""
     drawn: Ids
     """(n) the rows of a node that were drawn."""
+    each: Counts
+    """(n, 1 + 2q) of each of these alone."""
     buffer: Ids
     begin: Counts
     waiting: Counts
@@ -85,6 +87,7 @@ def boosted_trees(sample: Sample, boost: Boost, costs: Costs, seed: int) -> Iter
     owned = Owned(np.zeros((m, n), np.uint8), np.zeros((len(costs.group_names), n), np.uint8))
     start = first_scores(np.bincount(sample.label, sample.weight, k))
     scores = np.tile(start, (n, 1))
+    sums = sums_for(sample.columns, k, n)
     number = 0
     while True:
         key = tree_key(seed, number)
@@ -93,7 +96,7 @@ def boosted_trees(sample: Sample, boost: Boost, costs: Costs, seed: int) -> Iter
         if boost.share < 1:
             times = bootstrapped(sample._replace(draws=drawn_of(sample.draws, boost)), key)
         rows = np.arange(n, dtype=np.int32)
-        tree = boosted_below(sample.columns, slopes, times, rows, boost, costs, owned, key, scores)
+        tree = boosted_below(sample.columns, slopes, times, rows, boost, costs, owned, key, scores, sums)
         yield with_first(tree, start) if number == 0 else tree
         number += 1
 
@@ -125,10 +128,10 @@ def boosted_below(
     owned: Owned,
     key: np.uint64,
     scores: Counts,
+    sums: Sums,
 ) -> Tree:
     """The part of a tree below the node of this key, on its rows; it is added to their ``scores``."""
     tree = empty_tree(2 * len(rows) + 1, boost.n_classes)
-    sums = sums_for(columns, slopes.shape[1] // 2, len(rows))
     size, branches = boosted_tree(
         columns, slopes, times, rows, boost, costs[:3], owned, key, scores, tree, sums
     )
@@ -136,14 +139,15 @@ def boosted_below(
     return Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
 
 
-def sums_for(columns: Columns, q: int, n_rows: int) -> Sums:
-    """Memory for a tree on so many rows."""
-    codes = int(columns.n_codes.max()) + 2
+def sums_for(columns: Columns, n_classes: int, n_rows: int) -> Sums:
+    """Memory for trees on so many rows."""
+    codes, q = int(columns.n_codes.max()) + 2, 1 if n_classes == 2 else n_classes
     return Sums(
         np.zeros((codes, 1 + 2 * q), np.int64),
         np.empty(1 + 2 * q, np.int64),
         np.empty(1 + 2 * q, np.int64),
         np.empty(n_rows, np.int32),
+        np.empty((n_rows, 1 + 2 * q), np.int64),
         np.empty(max(n_rows, codes), np.int32),
         np.empty(codes + 1, np.int64),
         np.empty((n_rows + codes, 5), np.int64),
@@ -220,7 +224,7 @@ def boosted_tree(
         size += 1
         hang(tree, branches, parent, slot, node)
         here = rows[start:stop]
-        members = sums.drawn[: _add_up(slopes, times, here, sums)]
+        found = _add_up(slopes, times, here, sums)
         n = sums.all[0]
         drawn[node] = n
         worth = worth_of(sums.all)
@@ -228,7 +232,7 @@ def boosted_tree(
         score_of(sums.all, boost.speed, tree.counts[node])
         best = Cut(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
         if depth < boost.depth and n >= 2 * boost.least_rows:
-            best = _best_cut(columns, slopes, times, here, members, boost, prices, owned, key, worth, sums)
+            best = _best_cut(columns, times, here, found, boost, prices, owned, key, worth, sums)
         j = best.feature
         if j == LEAF:
             for i in range(len(here)):
@@ -287,16 +291,22 @@ def _put(
 
 @inner
 def _add_up(slopes: Slopes, times: Counts, rows: Ids, sums: Sums) -> int:
-    """Sums of a node's rows, and which of them were drawn; returns how many of these there are."""
+    """Sums of a node's rows, and those that were drawn side by side; returns how many these are."""
     found = 0
     sums.all[:] = 0
     for i in range(len(rows)):
-        weight = times[rows[i]]
-        sums.drawn[found] = rows[i]
-        found += weight > 0
-        sums.all[0] += weight
+        row = rows[i]
+        weight = times[row]
+        if weight == 0:
+            continue
+        each = sums.each[found]
+        each[0] = weight
         for s in range(slopes.shape[1]):
-            sums.all[1 + s] += weight * slopes[rows[i], s]
+            each[1 + s] = weight * slopes[row, s]
+        for s in range(len(each)):
+            sums.all[s] += each[s]
+        sums.drawn[found] = row
+        found += 1
     return found
 
 
@@ -336,10 +346,9 @@ def _step(total: Counts, speed: float, c: int) -> float:
 @inner
 def _best_cut(
     columns: Columns,
-    slopes: Slopes,
     times: Counts,
     rows: Ids,
-    members: Ids,
+    found: int,
     boost: Boost,
     prices: tuple[Floats, Floats, Ids],
     owned: Owned,
@@ -354,7 +363,7 @@ def _best_cut(
             if not boost.pool[j] or is_tried(key, columns.key[j], boost.tries) != (turn == 0):
                 continue
             missing = columns.n_codes[j]
-            low, high = _by_code(columns.codes[j], missing, members, slopes, times, sums.by_code)
+            low, high = _by_code(columns.codes[j], missing, sums.drawn[:found], sums.each, sums.by_code)
             gain, code, route = gain_of(columns, j, low, high, worth, boost, sums)
             sums.by_code[missing] = 0
             sums.by_code[low : high + 1] = 0
@@ -379,21 +388,20 @@ def gain_of(
 
 
 @inner
-def _by_code(
-    codes: Codes, missing: int, rows: Ids, slopes: Slopes, times: Counts, by_code: Counts
-) -> tuple[int, int]:
+def _by_code(codes: Codes, missing: int, rows: Ids, each: Counts, by_code: Counts) -> tuple[int, int]:
     """Sums by code; returns the lowest and the highest code present, missing not counted."""
     low = missing
     high = -1
+    two_classes = by_code.shape[1] == 3
     for i in range(len(rows)):
-        row = rows[i]
-        weight = times[row]
-        code = int(codes[row])
-        by_code[code, 0] += weight
-        by_code[code, 1] += weight * slopes[row, 0]
-        by_code[code, 2] += weight * slopes[row, 1]
-        for s in range(2, slopes.shape[1]):  # two classes, the common case, need no loop
-            by_code[code, 1 + s] += weight * slopes[row, s]
+        code = int(codes[rows[i]])
+        if two_classes:  # the common case needs no loop
+            by_code[code, 0] += each[i, 0]
+            by_code[code, 1] += each[i, 1]
+            by_code[code, 2] += each[i, 2]
+        else:
+            for s in range(by_code.shape[1]):
+                by_code[code, s] += each[i, s]
         if code < missing:
             low = min(low, code)
             high = max(high, code)

@@ -65,7 +65,7 @@ def choose_boosts(
     k = boost.n_classes
     splits = no_splits(np.zeros((len(sums), k), np.int64))
     splits.floor[:] = np.nan
-    room = sums_for(columns, sums.shape[2] // 2 - 1, 0)
+    room = sums_for(columns, k, 0)
     judge_nodes(whole, boost.speed, room, splits.total, splits.impurity)
     if depth < boost.depth:
         search_boosts(columns, boost, costs[:3], sums, whole, lacking, begin, keys, room, splits)

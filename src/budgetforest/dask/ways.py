@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from budgetforest.arrays import Counts, Flags, Ids, Keys
 from budgetforest.binning import Columns
-from budgetforest.boost import Boost, Slopes, boosted_below, slopes_at
+from budgetforest.boost import Boost, Slopes, boosted_below, slopes_at, sums_for
 from budgetforest.boost_level import choose_boosts, slopes_of_block
 from budgetforest.costs import Costs
 from budgetforest.grow import grow_below, with_all_branches
@@ -226,6 +226,7 @@ class Boosting(NamedTuple):
             state.owned,
             nodes.keys[at],
             spare,
+            sums_for(columns, boost.n_classes, len(members)),
         )
 
 
