@@ -33,6 +33,8 @@ GRADIENT = 2**20
 """Gradients are whole numbers of 1 / GRADIENT."""
 LEAST_GAIN = 1e-3
 """Nats of all rows of a node together."""
+BINS = 64
+"""Neighbouring codes are taken together until a feature has at most so many: finer cuts gain nothing."""
 LARGEST = 4.0
 """No leaf adds more to a score."""
 
@@ -326,13 +328,18 @@ def _best_cut(
             tried = uniform(mix(drawn, columns.key[j])) < boost.tries
             if not boost.pool[j] or tried != (turn == 0):
                 continue
-            missing = columns.n_codes[j]
-            low, high = _by_code(columns.codes[j], missing, sums.drawn[:found], sums.each, sums.by_code)
+            last = columns.n_codes[j] - 1
+            shift = 0
+            while not columns.nominal[j] and last >> shift >= BINS:
+                shift += 1
+            missing = (last >> shift) + 1
+            low, high = _by_code(columns.codes[j], last, shift, sums.drawn[:found], sums.each, sums.by_code)
             if columns.nominal[j]:
                 gain = _nominal_gain(low, high, missing, worth, boost.least_rows, sums.by_code)
                 code, route = -1, BY_CATEGORY
             else:
                 gain, code, route = _numeric_gain(low, high, missing, worth, boost.least_rows, sums)
+                code = min(((code + 1) << shift) - 1, last)
             sums.by_code[missing] = 0
             sums.by_code[low : high + 1] = 0
             if boost.rate > 0.0 and gain > best.gain:
@@ -345,13 +352,17 @@ def _best_cut(
 
 
 @inner
-def _by_code(codes: Codes, missing: int, rows: Ids, each: Counts, by_code: Counts) -> tuple[int, int]:
-    """Sums by code; returns the lowest and the highest code present, missing not counted."""
+def _by_code(
+    codes: Codes, last: int, shift: int, rows: Ids, each: Counts, by_code: Counts
+) -> tuple[int, int]:
+    """Sums by coarse code; returns the lowest and the highest one present, missing not counted."""
+    missing = (last >> shift) + 1
     low = missing
     high = -1
     two_classes = by_code.shape[1] == 3
     for i in range(len(rows)):
-        code = int(codes[rows[i]])
+        fine = np.int64(codes[rows[i]])
+        code = missing if fine > last else fine >> shift
         if two_classes:  # the common case needs no loop
             by_code[code, 0] += each[i, 0]
             by_code[code, 1] += each[i, 1]
