@@ -47,7 +47,7 @@ KEPT = 0.75
 """Share of a pool's features that stays in the next."""
 MOST_TREES = 60
 """Of a forest; more of them gain little."""
-ROUNDS, TIMES = 100, 3
+ROUNDS, TIMES = 100, 5
 """Boosted trees grow so many at a time, and so often at most."""
 PRUNED_ON = 1000
 """Rows that forests are pruned on, at most."""
