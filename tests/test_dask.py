@@ -138,7 +138,8 @@ def case(name):
     frame, y, times, shares = table()
     parameters = {"method": "paper", "random_state": 5} | CASES[name]
     if parameters["method"] == "auto":
-        return parameters, frame[["a", "b", "kind"]], pd.Series(y), pd.Series(shares)
+        many = frame[["a", "b", "kind"]].assign(b=frame["b"] + np.arange(len(y)) / 997)  # distinct values
+        return parameters, many, pd.Series(y), pd.Series(shares)
     if name in ("exact", "expected"):
         return parameters, frame, pd.Series(y), pd.Series(shares if name == "exact" else times)
     return parameters, frame[list("abcde")].to_numpy(), y, times if name == "binned" else None

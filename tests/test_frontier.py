@@ -316,7 +316,8 @@ def test_boosting_goes_on_while_it_helps(monkeypatch):
     X = rng.normal(size=(1500, 6))
     y = (np.sin(3 * X).sum(axis=1) > 0).astype(int)
     BudgetForestClassifier(6, max_trees=4, random_state=0).fit(X, y)
-    assert {len(trees) for trees in rounds} == {4, 8, 12}
+    sizes = {len(trees) for trees in rounds}
+    assert {4, 12} < sizes <= {4, 8, 12, 16, 20}
 
 
 @pytest.mark.parametrize(("riders", "payers"), [(True, 5), (False, math.inf)])

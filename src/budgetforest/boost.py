@@ -33,6 +33,8 @@ GRADIENT = 2**20
 """Gradients are whole numbers of 1 / GRADIENT."""
 LEAST_GAIN = 1e-3
 """Nats of all rows of a node together."""
+BINS = 64
+"""Neighbouring codes are taken together until a feature has at most so many: finer cuts gain nothing."""
 LARGEST = 4.0
 """No leaf adds more to a score."""
 
@@ -362,8 +364,10 @@ def _best_cut(
         for j in range(len(boost.pool)):
             if not boost.pool[j] or is_tried(key, columns.key[j], boost.tries) != (turn == 0):
                 continue
-            missing = columns.n_codes[j]
-            low, high = _by_code(columns.codes[j], missing, sums.drawn[:found], sums.each, sums.by_code)
+            last = columns.n_codes[j] - 1
+            shift = shift_of(columns, j)
+            missing = (last >> shift) + 1
+            low, high = _by_code(columns.codes[j], last, shift, sums.drawn[:found], sums.each, sums.by_code)
             gain, code, route = gain_of(columns, j, low, high, worth, boost, sums)
             sums.by_code[missing] = 0
             sums.by_code[low : high + 1] = 0
@@ -377,24 +381,40 @@ def _best_cut(
 
 
 @inner
-def gain_of(
-    columns: Columns, j: int, low: int, high: int, worth: float, boost: Boost, sums: Sums
-) -> tuple[float, int, int]:
-    """Nats that a feature saves whose sums by code are at hand: (nats, last code on the left, route)."""
-    missing = columns.n_codes[j]
-    if columns.nominal[j]:
-        return _nominal_gain(low, high, missing, worth, boost.least_rows, sums.by_code), -1, BY_CATEGORY
-    return _numeric_gain(low, high, missing, worth, boost.least_rows, sums)
+def shift_of(columns: Columns, j: int) -> int:
+    """How many halvings bring the codes of a feature down to ``BINS``; categories stay."""
+    shift = 0
+    while not columns.nominal[j] and (columns.n_codes[j] - 1) >> shift >= BINS:
+        shift += 1
+    return shift
 
 
 @inner
-def _by_code(codes: Codes, missing: int, rows: Ids, each: Counts, by_code: Counts) -> tuple[int, int]:
-    """Sums by code; returns the lowest and the highest code present, missing not counted."""
+def gain_of(
+    columns: Columns, j: int, low: int, high: int, worth: float, boost: Boost, sums: Sums
+) -> tuple[float, int, int]:
+    """Nats that a feature saves whose sums by coarse code are at hand: (nats, last code left, route)."""
+    last = columns.n_codes[j] - 1
+    shift = shift_of(columns, j)
+    missing = (last >> shift) + 1
+    if columns.nominal[j]:
+        return _nominal_gain(low, high, missing, worth, boost.least_rows, sums.by_code), -1, BY_CATEGORY
+    gain, code, route = _numeric_gain(low, high, missing, worth, boost.least_rows, sums)
+    return gain, min(((code + 1) << shift) - 1, last), route
+
+
+@inner
+def _by_code(
+    codes: Codes, last: int, shift: int, rows: Ids, each: Counts, by_code: Counts
+) -> tuple[int, int]:
+    """Sums by coarse code; returns the lowest and the highest one present, missing not counted."""
+    missing = (last >> shift) + 1
     low = missing
     high = -1
     two_classes = by_code.shape[1] == 3
     for i in range(len(rows)):
-        code = int(codes[rows[i]])
+        fine = np.int64(codes[rows[i]])
+        code = missing if fine > last else int(fine >> shift)
         if two_classes:  # the common case needs no loop
             by_code[code, 0] += each[i, 0]
             by_code[code, 1] += each[i, 1]

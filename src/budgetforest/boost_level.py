@@ -6,7 +6,18 @@ import numpy as np
 
 from budgetforest.arrays import LEAF, Codes, Counts, Floats, Ids, Keys
 from budgetforest.binning import Columns
-from budgetforest.boost import LEAST_GAIN, Boost, Cut, Slopes, Sums, gain_of, score_of, sums_for, worth_of
+from budgetforest.boost import (
+    LEAST_GAIN,
+    Boost,
+    Cut,
+    Slopes,
+    Sums,
+    gain_of,
+    score_of,
+    shift_of,
+    sums_for,
+    worth_of,
+)
 from budgetforest.costs import Costs
 from budgetforest.jit import inner, kernel
 from budgetforest.level import Splits, Standing, cells_of, children_of, no_splits, whole_of
@@ -122,7 +133,8 @@ def search_boosts(
             for j in range(len(boost.pool)):
                 if not boost.pool[j] or is_tried(keys[at], columns.key[j], boost.tries) != (turn == 0):
                     continue
-                low, high = take_sums(sums[at, begin[j] : begin[j + 1]], room.by_code)
+                part = sums[at, begin[j] : begin[j + 1]]
+                low, high = take_sums(part, shift_of(columns, j), room.by_code)
                 gain, code, route = gain_of(columns, j, low, high, worth, boost, room)
                 if boost.rate > 0.0 and gain > best.gain:
                     gain -= boost.rate * price_for(j, lacking[at, j, 0], lacking[at, j, 1], prices)
@@ -135,15 +147,18 @@ def search_boosts(
 
 
 @inner
-def take_sums(sums: Counts, by_code: Counts) -> tuple[int, int]:
-    """Sums of a feature; returns the lowest and the highest code present, missing not counted."""
-    missing = len(sums) - 1
+def take_sums(sums: Counts, shift: int, by_code: Counts) -> tuple[int, int]:
+    """Sums of a feature by coarse code; returns the lowest and the highest one present but for missing."""
+    last = len(sums) - 2
+    missing = (last >> shift) + 1
+    by_code[: missing + 1] = 0
     low = missing
     high = -1
-    for code in range(len(sums)):
+    for fine in range(len(sums)):
+        code = missing if fine > last else fine >> shift
         for s in range(by_code.shape[1]):
-            by_code[code, s] = sums[code, s]
-        if sums[code, 0] > 0 and code < missing:
+            by_code[code, s] += sums[fine, s]
+        if sums[fine, 0] > 0 and code < missing:
             low = min(low, code)
             high = max(high, code)
     return low, high

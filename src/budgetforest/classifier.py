@@ -99,7 +99,7 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         A split is as good as its worst child (the paper) or as its children's mean.
     max_bins : int
     max_trees : int
-        Of a forest; boosting, whose trees are small, may take three times as many while they help.
+        Of a forest; boosting, whose trees are small, may take five times as many while they help.
     bootstrap : bool
         Grow each tree on rows drawn with replacement.
     voting : "majority", "soft" or "counts"

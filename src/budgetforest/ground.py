@@ -28,7 +28,7 @@ from budgetforest.train import Rows, Settings, Totals, sample_of, totals_of
 from budgetforest.trained import context_for
 from budgetforest.tree import Tree
 
-TIMES = 3
+TIMES = 5
 """Boosted trees grow so many at a time, and so often at most."""
 
 Boosted = tuple[Recipe, list[Tree]]
