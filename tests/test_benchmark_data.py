@@ -192,13 +192,13 @@ def test_yahoo_is_to_be_had_from_yahoo(offline):
 
 def test_a_folder_that_is_not_there_is_an_error(offline, monkeypatch):
     monkeypatch.setenv("BUDGETFOREST_DATA", "/no/such/folder")
-    with pytest.raises(Absent, match="/no/such/folder"):
+    with pytest.raises(NotADirectoryError, match="/no/such/folder"):
         bench.load("wdbc")
 
 
 def test_present_names_what_is_left_out(offline, capsys):
     assert [data.name for data in bench.present(["covtype", "wdbc"])] == ["wdbc"]
-    assert capsys.readouterr().out.startswith("covtype is absent: URLError")
+    assert capsys.readouterr().out.startswith("covtype is absent: its source cannot be reached")
 
 
 def test_other_data_than_expected_are_refused_and_not_kept(offline, monkeypatch):

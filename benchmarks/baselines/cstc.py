@@ -280,7 +280,6 @@ class CSTC(ClassifierMixin, BaseEstimator):
     slope : steepness of the routing sigmoid, 1 in the paper.
     pull : rows that the trained weights count for in the last fit of a leaf.
     max_cycles, tol : cycles end after so many, or when one gains less than ``tol`` of the objective.
-    random_state : taken for the sake of loops over methods; nothing is drawn.
 
     Attributes
     ----------
@@ -298,7 +297,6 @@ class CSTC(ClassifierMixin, BaseEstimator):
         pull: float = 1.0,
         max_cycles: int = 40,
         tol: float = 1e-4,
-        random_state: Any = None,
     ) -> None:
         self.depth = depth
         self.lam = lam
@@ -308,7 +306,6 @@ class CSTC(ClassifierMixin, BaseEstimator):
         self.pull = pull
         self.max_cycles = max_cycles
         self.tol = tol
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> CSTC:
         """Train the tree."""

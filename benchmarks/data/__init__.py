@@ -7,6 +7,7 @@ of a set is its entry in `sets.py`.
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+from urllib.error import URLError
 
 import numpy as np
 import pandas as pd
@@ -88,7 +89,9 @@ def _fetched(name: str, entry: Entry) -> pd.DataFrame:
     except FileNotFoundError as error:
         why = f"there is no file {Path(error.filename).name}" if error.filename else str(error)
         raise _absent(name, entry, why) from error
-    except (OSError, ValueError) as error:  # no network, no such file; OpenML's own errors are ValueErrors
+    except URLError as error:
+        raise _absent(name, entry, f"its source cannot be reached ({error.reason})") from error
+    except (OSError, ValueError) as error:  # OpenML's own errors are ValueErrors
         raise _absent(name, entry, f"{type(error).__name__}, {error}") from error
     return store.keep(_checked(name, entry, entry.prepare(raw)), f"{entry.table or name}.parquet")
 

@@ -22,7 +22,7 @@ def folder() -> Path | None:
     """The reader's own data, if a folder is named."""
     named = os.environ.get("BUDGETFOREST_DATA")
     if named and not Path(named).is_dir():
-        raise Absent(f"BUDGETFOREST_DATA names {named!r}, which is not a folder")
+        raise NotADirectoryError(f"BUDGETFOREST_DATA names {named!r}, which is not a folder")
     return Path(named) if named else None
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain
 from pkgutil import iter_modules
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -84,8 +85,18 @@ Method = Callable[[Task], Iterator[Model]]
 
 def methods() -> dict[str, Method]:
     """All methods by title."""
-    files = [import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__)]
-    return {title: method for file in files for title, method in file.METHODS.items()}
+    return {title: method for file in _files() for title, method in file.METHODS.items()}
+
+
+def described() -> dict[tuple[str, ...], str]:
+    """What each file says of its methods, by their titles."""
+    return {
+        tuple(file.METHODS): " ".join((file.__doc__ or "").replace("``", "`").split()) for file in _files()
+    }
+
+
+def _files() -> list[ModuleType]:
+    return [import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__)]
 
 
 def measure(title: str, method: Method, task: Task) -> Curve:

@@ -17,7 +17,8 @@ HEAD = """# The paper, and the peers beside it
 
 Written by `make paper` from the figures in `{results}`; nothing here is typed by hand. *Cost* is the mean
 price of what a test row acquires; without a price list every feature costs 1. Training, validation and test rows are
-the same for all methods. The paper's own rows are published nowhere: compare shapes and ratios.
+the same for all methods; CSTC, which is slow, learns from at most 5,000 of them. The paper's own rows are published nowhere:
+compare shapes and ratios.
 """
 
 run = partial(

@@ -47,7 +47,7 @@ def measure(quick: bool) -> dict:
 
 
 def first_split(alpha: float, offset: int) -> dict:
-    """The feature at the root of a tree, impurities, and errors at costs 0 and 1."""
+    """The feature at the root of a tree, impurities, and the error at cost 1."""
     X, y = toy()
     impurity = ThresholdPairs(alpha, offset=bool(offset))
     model = BudgetForestClassifier(
@@ -65,7 +65,7 @@ def first_split(alpha: float, offset: int) -> dict:
 
 
 def draw(figures: dict, docs: Path) -> None:
-    """Figure 1's outcomes and errors, figure 2's classes, figure 3's curve."""
+    """Figure 1's outcomes, figure 2's classes, figure 3's curve."""
     figure, axes = plt.subplots(1, 4, figsize=(13, 3.2), layout="constrained")
     X, y = toy()
     for ax, feature in zip(axes[:2], (0, 1), strict=True):

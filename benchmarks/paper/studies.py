@@ -143,7 +143,8 @@ def section(figures: dict) -> str:
         lines += [*_table(found["title"], found["budgets"], rows), ""]
     lines += ["### Alpha at low and high cost", "", "![Error against cost for every alpha](alpha.svg)", ""]
     lines += [
-        "The paper: at low cost a higher alpha errs less, at high cost alpha 0 does. Every tree is asked.",
+        "The paper: at low cost a higher alpha errs less, at high cost alpha 0 does. Every tree is asked: the paper's accounting.",
+        "The picture has the first three sets.",
         "",
     ]
     for found in figures["curves"]:
