@@ -12,7 +12,7 @@ from benchmarks.speed.sets import Labelled, made, sets
 from benchmarks.speed.trees import RANDOM, leaves_of, lightgbm_trees
 from benchmarks.speed.turns import Criterion, at_least, seconds, table, take_turns
 from benchmarks.tasks import absences
-from budgetforest.charge import answers, charge, labels
+from budgetforest.charge import answerer, charge, labels
 from budgetforest.costs import read_costs
 from budgetforest.forest import Answer
 from budgetforest.peers import from_sklearn

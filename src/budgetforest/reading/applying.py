@@ -42,7 +42,7 @@ class Reader:
     def pieces(self) -> Iterator[Piece]:
         """All rows, block by block."""
         for block in self.source.blocks():
-            yield Piece(Table(self._matrix(block), self.schema), block)
+            yield Piece(Table(self.matrix(block), self.schema), block)
 
     def labelled(self, target: str, classes: Sequence[Any], tell: Tell = lambda upto: None) -> Labelled:
         """All rows that have a label, with it."""
@@ -64,9 +64,10 @@ class Reader:
         labels = np.array(classes)[np.concatenate(codes).astype(np.int64)]
         return Labelled(Table(np.concatenate(tables), self.schema), labels, rows - len(labels))
 
-    def _matrix(self, block: Block) -> Floats:
+    def matrix(self, block: Block) -> Floats:
+        """The features of some rows as numbers."""
         numbers = block.numbers([self.columns[c] for c in self._numeric], self.schema.missing)
-        for place in np.flatnonzero(numbers.other.any(axis=0)):
+        for place in np.flatnonzero(numbers.other.any(axis=0)) if numbers.other.any() else ():
             self._refuse(block, numbers.other[:, place], self.columns[self._numeric[place]], None)
         if not self._coders:
             return numbers.values
