@@ -156,7 +156,7 @@ def test_row_by_row_and_batch_agree_on_exits(data, threshold):
     model = BudgetForestClassifier(method="paper", alpha=0, max_trees=1).fit(X, y)
     model.forest_ = forest
     found, paid = labels(forest, X), charge(forest, X, Answer.LABEL)
-    told = answerer(forest, Answer.LABEL)(X)
+    told = answerer(forest, Answer.LABEL)(X, None)
     bulk = model.predict_from(lambda f, rows: [float(X[i, int(f[1:])]) for i in rows], range(len(X)))
     np.testing.assert_array_equal(bulk.spent, paid.spent)
     for i, row in enumerate(X):

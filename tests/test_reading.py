@@ -322,3 +322,5 @@ def test_what_is_a_number_is_what_python_takes_as_one(tmp_path_factory, text):
     except ValueError:
         expected = text.strip(" ") not in MISSING
     assert bool(other[0, 0]) == expected
+    unasked = block.numbers([0], MISSING, np.zeros(1, bool))
+    assert bool(unasked.other[0, 0]) == expected

@@ -47,7 +47,7 @@ def compare(rows: Labelled, depth: int | None, threads: int, *, quick: bool) -> 
     booster = lightgbm_trees(fitted, leaves, max(1, TREES // len(theirs.classes_)), **RANDOM)
     with ThreadPoolExecutor(threads) as pool:
         sides = {
-            OURS: partial(answers, forest, rows.X, Answer.PROBA, pool),
+            OURS: lambda: answerer(forest, Answer.PROBA)(rows.X, pool),
             "labels alone": partial(labels, forest, rows.X, pool),
             "costs with certain exit": partial(charge, forest, rows.X, Answer.LABEL, pool),
             THEIRS: partial(theirs.predict, rows.X),

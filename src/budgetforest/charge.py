@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -59,29 +60,34 @@ def walker(forest: Forest, n_rows: int) -> Callable[[Matrix], Ids]:
 
 def charge(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = None) -> Ledger:
     """What every row acquires and pays for its label, or for every score."""
-    if answer == Answer.LABEL and forest.n_trees:
+    if forest.n_trees and answer == Answer.LABEL:
         return settler(forest, [forest.threshold])(X, pool).ledger
     ledger = open_ledger(len(X), forest.costs)
-    if forest.n_trees == 0:
-        return ledger
+    if forest.n_trees:
+        find_leaves, pay_for = walker(forest, len(X)), payer(forest)
+
+        def block(rows: slice, part: Matrix) -> None:
+            pay_for(part, find_leaves(part), Ledger._make(column[rows] for column in ledger))
+
+        _for_blocks(block, X, pool)
+    return ledger
+
+
+def payer(forest: Forest) -> Callable[[Matrix, Ids, Ledger], None]:
+    """A function that charges rows for all they meet on the way to their leaves."""
     prices = Prices(*forest.costs[:3])
     if forest.costs.order_matters:
 
-        def block(rows: slice, part: Matrix) -> None:
-            paid = Ledger._make(column[rows] for column in ledger)
+        def in_order(part: Matrix, leaves: Ids, paid: Ledger) -> None:
             charge_rows(forest.nodes, forest.roots, part, prices, paid)
 
-    else:
-        find_leaves = walker(forest, len(X))
-        masks = met_before(forest.nodes, forest.roots[:-1], len(prices.cost))
+        return in_order
+    masks = met_before(forest.nodes, forest.roots[:-1], len(prices.cost))
 
-        def block(rows: slice, part: Matrix) -> None:
-            paid = Ledger._make(column[rows] for column in ledger)
-            met = np.zeros((len(part), masks.shape[1]), np.uint64)
-            charge_leaves(masks, find_leaves(part), prices, met, paid)
+    def at_once(part: Matrix, leaves: Ids, paid: Ledger) -> None:
+        charge_leaves(masks, leaves, prices, np.zeros((len(part), masks.shape[1]), np.uint64), paid)
 
-    _for_blocks(block, X, pool)
-    return ledger
+    return at_once
 
 
 def labels(forest: Forest, X: Matrix, pool: Executor | None = None) -> Ids:
@@ -146,22 +152,45 @@ class Answers(NamedTuple):
     ledger: Ledger
 
 
-def answerer(forest: Forest, answer: Answer) -> Callable[[Matrix], Answers]:
+def answerer(forest: Forest, answer: Answer) -> Callable[[Matrix, Executor | None], Answers]:
     """A function from rows to what they get and pay, as ``labels`` and ``charge`` tell it."""
-    if answer == Answer.PROBA or forest.n_trees == 0:
+    if forest.n_trees == 0:
+        return partial(_prior_for, forest)
+    if answer == Answer.PROBA:
+        return partial(_from_all_trees, forest, walker(forest, BLOCK), payer(forest))
+    return partial(_to_the_exit, forest, settler(forest, [forest.threshold], believes=True))
 
-        def from_all_trees(X: Matrix) -> Answers:
-            share = shares(scores(forest, X), forest.voting)
-            return Answers(labels(forest, X), share, charge(forest, X, answer))
 
-        return from_all_trees
-    settle = settler(forest, [forest.threshold], believes=True)
+def _prior_for(forest: Forest, X: Matrix, pool: Executor | None) -> Answers:
+    share = shares(scores(forest, X), forest.voting)
+    return Answers(labels(forest, X), share, open_ledger(len(X), forest.costs))
 
-    def to_the_exit(X: Matrix) -> Answers:
-        ledger, exits = settle(X, None)
-        return Answers(exits.labels[:, 0], shares(exits.belief / BELIEF, forest.voting), ledger)
 
-    return to_the_exit
+def _from_all_trees(
+    forest: Forest,
+    find_leaves: Callable[[Matrix], Ids],
+    pay_for: Callable[[Matrix, Ids, Ledger], None],
+    X: Matrix,
+    pool: Executor | None,
+) -> Answers:
+    total, ledger = np.zeros((len(X), len(forest.prior))), open_ledger(len(X), forest.costs)
+
+    def block(rows: slice, part: Matrix) -> None:
+        leaves = find_leaves(part)
+        add_votes(forest.least, leaves, total[rows])
+        pay_for(part, leaves, Ledger._make(column[rows] for column in ledger))
+
+    _for_blocks(block, X, pool)
+    sure = forest.threshold == math.inf
+    label = total.argmax(axis=1).astype(np.int32) if sure else labels(forest, X, pool)
+    return Answers(label, shares(total, forest.voting), ledger)
+
+
+def _to_the_exit(
+    forest: Forest, settle: Callable[[Matrix, Executor | None], Settled], X: Matrix, pool: Executor | None
+) -> Answers:
+    ledger, exits = settle(X, pool)
+    return Answers(exits.labels[:, 0], shares(exits.belief / BELIEF, forest.voting), ledger)
 
 
 class Meter:

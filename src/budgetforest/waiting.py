@@ -138,12 +138,12 @@ def acquire_next(
     q.first[j] = -1
     q.waiting[j] = 0
     _walk(forest, X, i, ledger, q, size)
-    for place in range(size):
-        t = int(np.int64(q.called[place]))  # as wide as a loop's, or numba compiles _wait twice
-        old, new = q.before[place], q.at[t]
+    for place in range(size):  # apart from the loop below, whose branch would hold up the memory
+        old, new = q.before[place], q.at[q.called[place]]
         for c in range(forest.outlook.shape[1]):
             q.sums[c] = q.sums[c] - forest.outlook[old, c] + forest.outlook[new, c]
-        _wait(t, forest, q)
+    for place in range(size):
+        _wait(int(np.int64(q.called[place])), forest, q)  # as wide as a loop's, or numba compiles it twice
 
 
 @inner

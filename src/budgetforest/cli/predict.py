@@ -64,18 +64,21 @@ def predict(
     proba_CLASS for each class: what the trees believe by what was paid for, or with --answer proba
     the shares of all votes. Files may be larger than memory.
     """
+    from budgetforest.forest import asked_features
     from budgetforest.reading.applying import Reader
 
     loaded = load_model(model, budget)
-    reader = Reader(open_source(data, sql, database), loaded.forest_.schema, unseen=unseen)
-    kept = _kept_columns(keep, reader, loaded.forest_)
+    forest = loaded.forest_
+    source = open_source(data, sql, database)
+    reader = Reader(source, forest.schema, unseen=unseen, asked=asked_features(forest))
+    kept = _kept_columns(keep, reader, forest)
     if out is not None and out.suffix.lower() == ".parquet" and not as_json:
         with written_whole(out) as beside:
             _write_parquet(_answers(loaded, reader, kept, answer, _columns), beside)
         return
     with text_output(out) as file:
         if not as_json:
-            file.buffer.write(_csv_header(loaded.forest_, keep))
+            file.buffer.write(_csv_header(forest, keep))
         for lines in _answers(loaded, reader, kept, answer, _json_lines if as_json else _csv_lines):
             file.buffer.write(lines)
 
@@ -96,7 +99,7 @@ def _answers(
     answers_for = answerer(forest, model._answer(answer))
 
     def work(block: Any) -> tuple[Result, int]:
-        given = answers_for(reader.matrix(block))
+        given = answers_for(reader.matrix(block), None)
         copied = {name: list(map(text_of, block.raw(place))) for name, place in kept.items()}
         return shape(forest, copied, given), block.upto
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from budgetforest.arrays import Flags
 from budgetforest.errors import InvalidData
 from budgetforest.reading.cells import (
     LF,
@@ -113,13 +114,25 @@ class TextBlock:
         bounds = zip(self.cells.start[cells].tolist(), self.cells.stop[cells].tolist(), strict=True)
         return [text[start:stop] for start, stop in bounds]
 
-    def numbers(self, columns: Sequence[int], missing: tuple[str, ...]) -> Numbers:
+    def numbers(
+        self, columns: Sequence[int], missing: tuple[str, ...], asked: Flags | None = None
+    ) -> Numbers:
         """Some columns as numbers; ``true`` and ``false`` are 1 and 0."""
         values = np.empty((len(self), len(columns)))
         kinds = np.empty(values.shape, np.uint8)
         places = np.array(columns, np.int32)
         text = np.frombuffer(self.text, np.uint8)
-        left = read_numbers(text, self.cells, self.width, places, self.comma, pack(missing), values, kinds)
+        left = read_numbers(
+            text,
+            self.cells,
+            self.width,
+            places,
+            np.ones(len(columns), bool) if asked is None else asked,
+            self.comma,
+            pack(missing),
+            values,
+            kinds,
+        )
         for i, c in zip(*np.nonzero(kinds >= UNSURE), strict=True) if left else ():
             number = self._slowly(int(i) * self.width + columns[c], kinds[i, c])
             kinds[i, c] = OTHER if number is None else NUMBER

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.arrays import Floats, Ids
+from budgetforest.arrays import Flags, Floats, Ids
 from budgetforest.jit import inner, kernel
 from budgetforest.reading.cells import SPACE, Bytes, Cells
 
@@ -33,6 +33,7 @@ def read_numbers(
     cells: Cells,
     width: int,
     columns: Ids,
+    asked: Flags,
     comma: bool,
     markers: NDArray[np.uint64],
     values: Floats,
@@ -40,7 +41,7 @@ def read_numbers(
 ) -> int:
     """Fill ``values`` and ``kinds``, (n, columns); ``comma``: it is a decimal mark, as is the dot.
 
-    Returns how many cells are left to Python.
+    Of columns that are not ``asked`` for only the kind is told. Returns how many cells are left to Python.
     """
     left = 0
     for i in range(len(values)):
@@ -48,6 +49,8 @@ def read_numbers(
             cell = i * width + columns[c]
             start, stop = int(np.int64(cells.start[cell])), int(np.int64(cells.stop[cell]))
             value, kind = _whole(text, start, stop)
+            if kind == OTHER and not asked[c] and _is_decimal(text, start, stop):
+                kind = NUMBER
             if kind == OTHER:
                 value, kind = _number(text, start, stop, comma)
             if kind == OTHER and _is_marker(text, start, stop, markers):
@@ -66,6 +69,29 @@ def _whole(text: Bytes, start: int, stop: int) -> tuple[float, int]:
         digits = digits * 10 + int(text[at]) - ZERO
         at += 1
     return float(digits), NUMBER if start < stop == at and stop - start <= 15 else OTHER
+
+
+@inner
+def _is_decimal(text: Bytes, at: int, stop: int) -> bool:
+    """Whether a cell is digits with a dot among them, not so many that they could be too large."""
+    if stop - at > 300:
+        return False
+    if at < stop and text[at] == MINUS:
+        at += 1
+    seen = marked = False
+    while at < stop:
+        if marked and at + 8 <= stop and _eight_digits(text, at)[1]:
+            seen = True
+            at += 8
+        elif ZERO <= text[at] <= NINE:
+            seen = True
+            at += 1
+        elif not marked and text[at] == DOT:
+            marked = True
+            at += 1
+        else:
+            return False
+    return seen
 
 
 @inner
