@@ -124,7 +124,7 @@ def read(
         kinds = kinds_of(document)
         places = _places(header, kinds, size - 8 - length)
         data = np.empty(size - 8 - length, np.uint8)  # numpy's memory comes in large pages
-        complete = file.readinto(data) == len(data)
+        complete = file.readinto(data.data) == len(data)
     data.flags.writeable = False
     if not complete:
         raise NotAModelFile("it changed while it was read; load it again")
