@@ -123,7 +123,7 @@ def settler(
 
         def block(rows: slice, part: Matrix) -> None:
             paid = Ledger._make(column[rows] for column in ledger)
-            here = Exits(exits.enough, *(column[rows] for column in exits[1:]))
+            here = Exits._make([exits.enough, *(column[rows] for column in exits[1:])])
             settle_rows(walked, part, prices, paid, queues(forest), queues(forest), here)
 
         _for_blocks(block, X, pool)
