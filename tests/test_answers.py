@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from budgetforest import BudgetForestClassifier
-from budgetforest.charge import answers, charge, labels, scores
+from budgetforest.charge import answerer, charge, labels, scores
 from budgetforest.forest import Answer, shares
 
 PAPER = {"method": "paper", "alpha": 0, "max_trees": 7}
@@ -29,7 +29,7 @@ def test_answers_are_labels_charges_and_beliefs(parameters, answer):
     X, y = rows()
     model = BudgetForestClassifier(random_state=0, **parameters).fit(X, y)
     forest = model.forest_
-    given = answers(forest, X, answer)
+    given = answerer(forest, answer)(X, None)
     assert np.array_equal(given.label, labels(forest, X))
     for mine, other in zip(given.ledger, charge(forest, X, answer), strict=True):
         assert np.array_equal(mine, other)
@@ -45,6 +45,6 @@ def test_without_trees_the_prior_answers():
     X, y = rows()
     with pytest.warns(UserWarning, match="raise the budget"):
         model = BudgetForestClassifier(1e-6, random_state=0, **PAPER).fit(X, y)
-    given = answers(model.forest_, X, Answer.LABEL)
+    given = answerer(model.forest_, Answer.LABEL)(X, None)
     assert np.allclose(given.share, np.bincount(y, minlength=3) / len(y), atol=0.05)
     assert not given.ledger.spent.any()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from budgetforest import BudgetForestClassifier
 from budgetforest.arrays import LEAF
 from budgetforest.boost import LARGEST, LEAST_GAIN, Boost, boosted_trees
-from budgetforest.charge import answers, charge, labels, ladder, scores
+from budgetforest.charge import answerer, charge, labels, ladder, scores
 from budgetforest.forest import BELIEF, Answer, Context, Voting, first_trees, join, shares
 from budgetforest.frontier import thresholds
 from budgetforest.table import Schema
@@ -156,7 +156,7 @@ def test_row_by_row_and_batch_agree_on_exits(data, threshold):
     model = BudgetForestClassifier(method="paper", alpha=0, max_trees=1).fit(X, y)
     model.forest_ = forest
     found, paid = labels(forest, X), charge(forest, X, Answer.LABEL)
-    told = answers(forest, X, Answer.LABEL)
+    told = answerer(forest, Answer.LABEL)(X, None)
     bulk = model.predict_from(lambda f, rows: [float(X[i, int(f[1:])]) for i in rows], range(len(X)))
     np.testing.assert_array_equal(bulk.spent, paid.spent)
     for i, row in enumerate(X):

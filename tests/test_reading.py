@@ -12,6 +12,7 @@ from budgetforest import InvalidData, UnusualData
 from budgetforest.errors import InvalidValue
 from budgetforest.reading import delimited
 from budgetforest.reading.applying import Reader
+from budgetforest.reading.cells import UNEVEN, Cells, split_plain, split_rows
 from budgetforest.reading.delimited import Delimited
 from budgetforest.reading.learning import Wish, learn_rows
 from budgetforest.table import MISSING, Schema
@@ -249,6 +250,29 @@ def test_splitting_is_what_the_csv_module_wrote(tmp_path_factory, rows, chunk):
     assert lines == ends[:-1].tolist()
 
 
+LINES = st.lists(st.text(st.sampled_from("1a. \t\r,,,"), max_size=9), max_size=8)
+
+
+@given(LINES, st.integers(2, 4), st.booleans())
+def test_plain_lines_are_split_as_all_others(lines, width, complete):
+    text = np.frombuffer("\n".join([*lines, ""] if complete else lines).encode(), np.uint8)
+
+    def room():
+        return Cells(*(np.zeros(len(text) + 1, np.int32) for _ in range(3)))
+
+    quick, careful = room(), room()
+    found = split_plain(text, ord(","), width, 7, quick)
+    expected = split_rows(text, False, ord(","), width, 7, careful)
+    if found.problem == UNEVEN:
+        whole = text.tobytes().split(b"\n")[:-1]
+        assert any(line.count(b",") != width - 1 for line in whole) or expected.problem
+        return
+    assert found == expected
+    for mine, other in zip(quick[:2], careful[:2], strict=True):
+        assert np.array_equal(mine[: found.rows * width], other[: found.rows * width])
+    assert np.array_equal(quick.line[: found.rows], careful.line[: found.rows])
+
+
 DECIMALS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
     st.floats(1e-5, 1e5).map(lambda x: f"{x:.17f}"),
@@ -279,15 +303,24 @@ def test_numbers_are_pythons_to_the_last_bit(tmp_path_factory, texts):
     assert other[:, 0].tolist() == [not np.isfinite(x) for x in expected]
 
 
-@given(st.text(st.sampled_from("0123456789+-.eE, _x"), max_size=7))
+@given(
+    st.one_of(
+        st.text(st.sampled_from("0123456789+-.eE, _x"), max_size=7),
+        st.text(st.sampled_from("0123456789" * 3 + "./:e"), min_size=8, max_size=24),
+        st.builds("{}.{}".format, st.integers(-9, 9), st.text(st.sampled_from("0123456789" * 9 + "/:"))),
+    ),
+)
 def test_what_is_a_number_is_what_python_takes_as_one(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("csv") / "data.csv"
     path.write_text(f'a;b\n"{text}";\n')
     (block,) = Delimited(path).blocks()
-    _, other = block.numbers([0], MISSING)
+    values, other = block.numbers([0], MISSING)
     try:
         number = float(text.strip(" ").replace(",", "."))
         expected = "_" in text or not np.isfinite(number)
+        assert expected or values[0, 0] == number
     except ValueError:
         expected = text.strip(" ") not in MISSING
     assert bool(other[0, 0]) == expected
+    unasked = block.numbers([0], MISSING, np.zeros(1, bool))
+    assert bool(unasked.other[0, 0]) == expected

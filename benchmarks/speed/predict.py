@@ -12,7 +12,7 @@ from benchmarks.speed.sets import Labelled, made, sets
 from benchmarks.speed.trees import RANDOM, leaves_of, lightgbm_trees
 from benchmarks.speed.turns import Criterion, at_least, seconds, table, take_turns
 from benchmarks.tasks import absences
-from budgetforest.charge import answers, charge, labels
+from budgetforest.charge import answerer, charge, labels
 from budgetforest.costs import read_costs
 from budgetforest.forest import Answer
 from budgetforest.peers import from_sklearn
@@ -47,7 +47,7 @@ def compare(rows: Labelled, depth: int | None, threads: int, *, quick: bool) -> 
     booster = lightgbm_trees(fitted, leaves, max(1, TREES // len(theirs.classes_)), **RANDOM)
     with ThreadPoolExecutor(threads) as pool:
         sides = {
-            OURS: partial(answers, forest, rows.X, Answer.PROBA, pool),
+            OURS: lambda: answerer(forest, Answer.PROBA)(rows.X, pool),
             "labels alone": partial(labels, forest, rows.X, pool),
             "costs with certain exit": partial(charge, forest, rows.X, Answer.LABEL, pool),
             THEIRS: partial(theirs.predict, rows.X),

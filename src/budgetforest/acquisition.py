@@ -27,7 +27,7 @@ import numpy as np
 
 from budgetforest.arrays import LEAF
 from budgetforest.errors import InvalidData, InvalidParameter, InvalidValue, near
-from budgetforest.forest import BELIEF, Answer, Forest, Voting, shares, slack_of
+from budgetforest.forest import BELIEF, Answer, Forest, Voting, belief_at, shares, slack_of
 from budgetforest.tree import next_node
 
 
@@ -307,7 +307,7 @@ class Acquisition(Generator[Need, Any, Decision]):
             self._low[c] += sign * vote
         for c, vote in enumerate(self.forest.most[node].tolist()):
             self._high[c] += sign * vote
-        for c, share in enumerate(self.forest.belief[node].tolist()):
+        for c, share in enumerate(belief_at(self.forest, node)):
             self._belief[c] += sign * share
 
     def _certain_label(self) -> int | None:

@@ -23,6 +23,7 @@ from budgetforest.errors import FeatureUnavailable, InvalidData, InvalidParamete
 from budgetforest.forest import Answer, Forest, shares
 from budgetforest.ledger import open_ledger
 from budgetforest.settle import look_at
+from budgetforest.waiting import walked_for
 
 Source = Callable[[str, Sequence[Any]], Sequence[Any]]
 """``source(feature, rows) -> values``, one for each row, None where there is none."""
@@ -72,9 +73,10 @@ def decide_rows(
     bounds = np.zeros((n, 2))
     waiting: Ids = np.arange(n, dtype=np.int32)
     rounds = 0
+    walked = walked_for(forest, answer)
     with _callers(in_flight) as callers:
         while True:
-            look = look_at(forest, values, ledger, waiting, answer, limit, pool)
+            look = look_at(forest, walked, values, ledger, waiting, answer, limit, pool)
             done = look.needs < 0
             labels[waiting[done]], certain[waiting[done]] = look.labels[done], look.certain[done]
             for i in np.flatnonzero(done):

@@ -9,17 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Flags, Floats, Ids, Matrix
+from budgetforest.arrays import Floats, Ids, Matrix
 from budgetforest.forest import BELIEF, NEVER, Answer, Context, Forest, Votes, join, shares
 from budgetforest.jit import kernel
 from budgetforest.ledger import Ledger, Prices, charge_leaves, charge_rows, open_ledger
-from budgetforest.settle import BLOCK, Exits, exits_for, queues, settle_rows, walked_of
+from budgetforest.settle import BLOCK, Exits, exits_for, settle_rows
 from budgetforest.tree import Tree
-from budgetforest.walks import TILE, child_of, leaves_in_step, leaves_of, met_before, paces
+from budgetforest.waiting import queues, walked_for
+from budgetforest.walks import TILE, leaves_in_step, leaves_of, met_before, paces
 
 
 def scores(forest: Forest, X: Matrix, pool: Executor | None = None) -> Floats:
@@ -58,31 +60,34 @@ def walker(forest: Forest, n_rows: int) -> Callable[[Matrix], Ids]:
 
 def charge(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = None) -> Ledger:
     """What every row acquires and pays for its label, or for every score."""
+    if forest.n_trees and answer == Answer.LABEL:
+        return settler(forest, [forest.threshold])(X, pool).ledger
     ledger = open_ledger(len(X), forest.costs)
-    if forest.n_trees == 0:
-        return ledger
+    if forest.n_trees:
+        find_leaves, pay_for = walker(forest, len(X)), payer(forest)
+
+        def block(rows: slice, part: Matrix) -> None:
+            pay_for(part, find_leaves(part), Ledger._make(column[rows] for column in ledger))
+
+        _for_blocks(block, X, pool)
+    return ledger
+
+
+def payer(forest: Forest) -> Callable[[Matrix, Ids, Ledger], None]:
+    """A function that charges rows for all they meet on the way to their leaves."""
     prices = Prices(*forest.costs[:3])
-    if answer == Answer.LABEL:
-        exits = exits_for(len(X), [forest.threshold], forest)
-        _settle(forest, X, ledger, exits, pool)
-        return ledger
     if forest.costs.order_matters:
 
-        def block(rows: slice, part: Matrix) -> None:
-            paid = Ledger._make(column[rows] for column in ledger)
+        def in_order(part: Matrix, leaves: Ids, paid: Ledger) -> None:
             charge_rows(forest.nodes, forest.roots, part, prices, paid)
 
-    else:
-        find_leaves = walker(forest, len(X))
-        masks = met_before(forest.nodes, forest.roots[:-1], len(prices.cost))
+        return in_order
+    masks = met_before(forest.nodes, forest.roots[:-1], len(prices.cost))
 
-        def block(rows: slice, part: Matrix) -> None:
-            paid = Ledger._make(column[rows] for column in ledger)
-            met = np.zeros((len(part), masks.shape[1]), np.uint64)
-            charge_leaves(masks, find_leaves(part), prices, met, paid)
+    def at_once(part: Matrix, leaves: Ids, paid: Ledger) -> None:
+        charge_leaves(masks, leaves, prices, np.zeros((len(part), masks.shape[1]), np.uint64), paid)
 
-    _for_blocks(block, X, pool)
-    return ledger
+    return at_once
 
 
 def labels(forest: Forest, X: Matrix, pool: Executor | None = None) -> Ids:
@@ -95,22 +100,36 @@ def labels(forest: Forest, X: Matrix, pool: Executor | None = None) -> Ids:
 
 def ladder(forest: Forest, X: Matrix, thresholds: Sequence[float], pool: Executor | None = None) -> Exits:
     """Where every row exits at each of some ascending thresholds, in one pass."""
-    exits = exits_for(len(X), thresholds, forest)
-    _settle(forest, X, open_ledger(len(X), forest.costs), exits, pool)
-    return exits
+    return settler(forest, thresholds)(X, pool).exits
 
 
-def _settle(forest: Forest, X: Matrix, ledger: Ledger, exits: Exits, pool: Executor | None) -> None:
-    walked = walked_of(forest)._replace(believes=bool((exits.enough < NEVER).any()))
+class Settled(NamedTuple):
+    """Rows after their last exit."""
+
+    ledger: Ledger
+    exits: Exits
+
+
+def settler(
+    forest: Forest, thresholds: Sequence[float], *, believes: bool = False
+) -> Callable[[Matrix, Executor | None], Settled]:
+    """A function from rows to their exits at some thresholds; ``believes``: and to what is believed there."""
     prices = Prices(*forest.costs[:3])
+    exit_at = exits_for(0, thresholds, forest).enough
+    walked = walked_for(forest, Answer.LABEL, believes=believes or bool((exit_at < NEVER).any()))
 
-    def block(rows: slice, part: Matrix) -> None:
-        room = queues(forest.n_trees, len(prices.cost), len(forest.prior))
-        paid = Ledger._make(column[rows] for column in ledger)
-        here = exits._replace(spent=exits.spent[rows], labels=exits.labels[rows])
-        settle_rows(walked, part, prices, paid, room, here)
+    def settle(X: Matrix, pool: Executor | None) -> Settled:
+        ledger, exits = open_ledger(len(X), forest.costs), exits_for(len(X), thresholds, forest)
 
-    _for_blocks(block, X, pool)
+        def block(rows: slice, part: Matrix) -> None:
+            paid = Ledger._make(column[rows] for column in ledger)
+            here = Exits._make([exits.enough, *(column[rows] for column in exits[1:])])
+            settle_rows(walked, part, prices, paid, queues(forest), queues(forest), here)
+
+        _for_blocks(block, X, pool)
+        return Settled(ledger, exits)
+
+    return settle
 
 
 def _for_blocks(block: Callable[[slice, Matrix], None], X: Matrix, pool: Executor | None = None) -> None:
@@ -133,23 +152,45 @@ class Answers(NamedTuple):
     ledger: Ledger
 
 
-def answers(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = None) -> Answers:
-    """What rows get and pay, at once; labels and charges are those of ``labels`` and ``charge``."""
-    if answer == Answer.PROBA or forest.n_trees == 0:
-        share = shares(scores(forest, X, pool), forest.voting)
-        return Answers(labels(forest, X, pool), share, charge(forest, X, answer, pool))
-    ledger = open_ledger(len(X), forest.costs)
-    exits = exits_for(len(X), [forest.threshold], forest)
-    _settle(forest, X, ledger, exits, pool)
-    share = np.zeros((len(X), len(forest.prior)))
+def answerer(forest: Forest, answer: Answer) -> Callable[[Matrix, Executor | None], Answers]:
+    """A function from rows to what they get and pay, as ``labels`` and ``charge`` tell it."""
+    if forest.n_trees == 0:
+        return partial(_prior_for, forest)
+    if answer == Answer.PROBA:
+        return partial(_from_all_trees, forest, walker(forest, BLOCK), payer(forest))
+    return partial(_to_the_exit, forest, settler(forest, [forest.threshold], believes=True))
+
+
+def _prior_for(forest: Forest, X: Matrix, pool: Executor | None) -> Answers:
+    share = shares(scores(forest, X), forest.voting)
+    return Answers(labels(forest, X), share, open_ledger(len(X), forest.costs))
+
+
+def _from_all_trees(
+    forest: Forest,
+    find_leaves: Callable[[Matrix], Ids],
+    pay_for: Callable[[Matrix, Ids, Ledger], None],
+    X: Matrix,
+    pool: Executor | None,
+) -> Answers:
+    total, ledger = np.zeros((len(X), len(forest.prior))), open_ledger(len(X), forest.costs)
 
     def block(rows: slice, part: Matrix) -> None:
-        add_beliefs(
-            forest.nodes, forest.roots, forest.open, forest.belief, part, ledger.acquired[rows], share[rows]
-        )
+        leaves = find_leaves(part)
+        add_votes(forest.least, leaves, total[rows])
+        pay_for(part, leaves, Ledger._make(column[rows] for column in ledger))
 
     _for_blocks(block, X, pool)
-    return Answers(exits.labels[:, 0], shares(share / BELIEF, forest.voting), ledger)
+    sure = forest.threshold == math.inf
+    label = total.argmax(axis=1).astype(np.int32) if sure else labels(forest, X, pool)
+    return Answers(label, shares(total, forest.voting), ledger)
+
+
+def _to_the_exit(
+    forest: Forest, settle: Callable[[Matrix, Executor | None], Settled], X: Matrix, pool: Executor | None
+) -> Answers:
+    ledger, exits = settle(X, pool)
+    return Answers(exits.labels[:, 0], shares(exits.belief / BELIEF, forest.voting), ledger)
 
 
 class Meter:
@@ -221,17 +262,3 @@ def add_votes(votes: Votes, leaves: Ids, scores: Floats) -> None:
         for i in range(leaves.shape[1]):
             for c in range(scores.shape[1]):
                 scores[i, c] += votes[leaves[t, i], c]
-
-
-@kernel
-def add_beliefs(
-    nodes: Tree, roots: Ids, has_more: Flags, belief: Ids, X: Matrix, acquired: Flags, total: Floats
-) -> None:
-    """Add what every tree believes at the node where it stands, knowing only what was acquired."""
-    for t in range(len(roots) - 1):
-        for i in range(len(X)):
-            node = int(np.int64(roots[t]))
-            while has_more[node] and acquired[i, nodes.feature[node]]:
-                node = child_of(nodes, node, X[i, nodes.feature[node]])
-            for c in range(total.shape[1]):
-                total[i, c] += belief[node, c]

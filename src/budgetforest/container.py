@@ -123,8 +123,10 @@ def read(
         document = parsed(text, "document")
         kinds = kinds_of(document)
         places = _places(header, kinds, size - 8 - length)
-        data = file.read(size - 8 - length)
-    if len(data) != size - 8 - length:
+        data = np.empty(size - 8 - length, np.uint8)  # numpy's memory comes in large pages
+        complete = file.readinto(data.data) == len(data)
+    data.flags.writeable = False
+    if not complete:
         raise NotAModelFile("it changed while it was read; load it again")
     arrays = {
         name: np.ndarray(shape, DTYPES[kinds[name].dtype], data, start)

@@ -10,21 +10,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, Flags, Floats, Ids, Matrix
+from budgetforest.arrays import Flags, Floats, Ids, Matrix
 from budgetforest.charge import charge
 from budgetforest.forest import BELIEF, Answer, Forest, Voting
 from budgetforest.jit import inner, kernel
 from budgetforest.ledger import Ledger, Prices, open_ledger
-from budgetforest.settle import (
-    BLOCK,
+from budgetforest.settle import BLOCK, look_row
+from budgetforest.waiting import (
     Queues,
     Walked,
     acquire_next,
+    belief_in,
     leader_of,
-    look_row,
     queues,
     start_row,
-    walked_of,
+    walked_for,
 )
 
 
@@ -53,19 +53,17 @@ def course_of(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None =
     course = _room(forest, len(X), steps)
     if forest.n_trees == 0:
         return course
-    walked = walked_of(forest)
-    if answer == Answer.PROBA:
-        walked = walked._replace(open=forest.nodes.feature != LEAF)
+    walked = walked_for(forest, answer)
     prices = Prices(*forest.costs[:3])
 
     def block(start: int) -> None:
         rows = slice(start, start + BLOCK)
         part = np.require(X[rows], requirements=["C", "W"])
-        room = queues(forest.n_trees, len(prices.cost), len(forest.prior))
         ledger = open_ledger(len(part), forest.costs)
         here = Course._make(column[rows] for column in course)
         scored = forest.voting == Voting.SCORES
-        record_rows(walked, part, prices, ledger, answer == Answer.LABEL, forest.enough, scored, room, here)
+        label = answer == Answer.LABEL
+        record_rows(walked, part, prices, ledger, label, forest.enough, scored, queues(forest), here)
 
     list((pool.map if pool else map)(block, range(0, len(X), BLOCK)))
     return course
@@ -111,17 +109,17 @@ def record_rows(
             acquire_next(forest, X, i, j, prices, ledger, q)
         course.labels[i], course.certain[i] = label, certain
         for t in range(len(q.at)):
-            course.settled[i] += not forest.open[q.at[t]]
+            course.settled[i] += forest.steps[q.at[t]]["feature"] < 0
 
 
 @inner
 def record_step(i: int, place: int, ledger: Ledger, q: Queues, scored: bool, course: Course) -> None:
     """What row ``i`` has paid and believes now; the figures stand until the next step."""
-    leader = leader_of(q.belief)
+    leader = leader_of(q.sums)
     total = 0.0
-    for c in range(len(q.belief)):
-        ahead = q.belief[leader] - q.belief[c]
-        total += np.exp(-ahead / BELIEF) if scored else q.belief[c] / q.belief[leader]
+    for c in range(len(q.sums) // 3):
+        belief, most = belief_in(q.sums, c), belief_in(q.sums, leader)
+        total += np.exp((belief - most) / BELIEF) if scored else belief / most
     for at in range(place, course.spent.shape[1]):
         course.spent[i, at] = ledger.spent[i]
         course.leader[i, at] = leader

@@ -67,8 +67,6 @@ class Forest(NamedTuple):
     """(d, k) the most that they add."""
     open: Flags
     """(d) whether leaves below still differ in what they add; never at a leaf."""
-    belief: Ids
-    """(d, k) class frequencies of the training rows at every node, in units of 1 / ``BELIEF``."""
     prior: Counts
     """(k) class counts of all training rows: the answer of a forest without trees."""
     costs: Costs
@@ -135,12 +133,13 @@ def join(trees: Sequence[Tree], context: Context) -> Forest:
         )
     least, most = outlook(nodes, roots[:-1], context.voting)
     still_open = np.einsum("dk->d", (least != most).view(np.int8)) > 0  # any(axis=1), three times as fast
-    return Forest(nodes, roots, least, most, still_open, beliefs(nodes.counts, context.voting), *context)
+    return Forest(nodes, roots, least, most, still_open, *context)
 
 
-def beliefs(counts: Counts, voting: Voting) -> Ids:
-    """(d, k) class frequencies, or scores, in units of 1 / ``BELIEF``."""
-    if voting == Voting.SCORES:
+def beliefs(forest: Forest) -> Ids:
+    """(d, k) class frequencies of the training rows at every node, or scores, in units of 1 / ``BELIEF``."""
+    counts = forest.nodes.counts
+    if forest.voting == Voting.SCORES:
         return counts.astype(np.int32)
     found = np.empty(counts.shape, np.int32)
     for start in range(0, len(counts), PORTION):
@@ -149,6 +148,15 @@ def beliefs(counts: Counts, voting: Voting) -> Ids:
         share *= BELIEF
         np.rint(share, out=found[start : start + PORTION], casting="unsafe")
     return found
+
+
+def belief_at(forest: Forest, node: int) -> list[int]:
+    """The same at one node: a decision meets few of them."""
+    counts: list[int] = forest.nodes.counts[node].tolist()
+    if forest.voting == Voting.SCORES:
+        return counts
+    total = max(sum(counts), 1)
+    return [round(count / total * BELIEF) for count in counts]
 
 
 def moved(tree: Tree, root: int, start: int) -> Tree:
@@ -194,7 +202,6 @@ def first_trees(forest: Forest, number: int) -> Forest:
         least=forest.least[:stop],
         most=forest.most[:stop],
         open=forest.open[:stop],
-        belief=forest.belief[:stop],
     )
 
 
@@ -241,6 +248,13 @@ def shares(total: Floats, voting: Voting) -> Floats:
 def slack_of(forest: Forest) -> float:
     """How far a leader must be ahead to be certain: sums of frequencies round, others are exact."""
     return 1e-9 * forest.n_trees if forest.voting == Voting.SOFT else 0.0
+
+
+def asked_features(forest: Forest) -> Flags:
+    """(m) the features that some tree asks for."""
+    asked = np.zeros(len(forest.schema.names), bool)
+    asked[forest.nodes.feature[forest.nodes.feature != LEAF]] = True
+    return asked
 
 
 def importances(forest: Forest) -> Floats:

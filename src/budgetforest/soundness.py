@@ -71,7 +71,8 @@ def _total(sizes: Ids) -> int:
 def _check_family(nodes: Tree, sizes: Sizes, schema: Schema, numeric: Flags, nominal: Flags) -> None:
     """Children come after their parent, within its tree, and every node but a root has one parent."""
     first = np.cumsum(sizes.nodes, dtype=np.int32) - sizes.nodes
-    root, last = np.repeat(first, sizes.nodes), np.repeat(first + sizes.nodes, sizes.nodes)
+    root = np.repeat(first, sizes.nodes)
+    last = root + np.repeat(sizes.nodes, sizes.nodes)
     at = np.flatnonzero(numeric).astype(np.int32)
     # a sum too large for 32 bits turns negative and is no child
     left, right = nodes.left[at] + root[at], nodes.right[at] + root[at]
@@ -79,17 +80,23 @@ def _check_family(nodes: Tree, sizes: Sizes, schema: Schema, numeric: Flags, nom
     above = _branch_owners(nodes, sizes, schema, np.flatnonzero(nominal).astype(np.int32))
     own = nodes.branches >= 0
     branch = np.where(own, nodes.branches, ~nodes.branches) + root[above]
-    parents = np.concatenate([at, at, above[own]])
-    children = np.concatenate([left, right, branch[own]])
-    refuse_unless(((children > parents) & (children < last[parents])).all(), "a child lies outside its tree")
-    times = np.bincount(children, minlength=len(root))
-    times[first] += 1
-    refuse_unless((times == 1).all(), "a node has no parent, or several")
-    up = root.copy()
-    up[children] = parents
-    inside = (branch > above) & (branch < last[above])
-    refuse_unless(inside.all() and (up[branch] == above).all(), "a branch leads to another node's child")
-    _check_depth(up, root)
+    family = [(left, at), (right, at), (branch[own], above[own])]
+    has_parent = np.zeros(len(numeric), bool)
+    has_parent[first] = True
+    for children, parents in family:
+        inside = (children > parents) & (children < last[parents])
+        refuse_unless(inside.all(), "a child lies outside its tree")
+        has_parent[children] = True
+    # as many children as nodes that need a parent: none has two
+    as_many = len(first) + sum(len(children) for children, _ in family) == len(numeric)
+    refuse_unless(as_many and has_parent.all(), "a node has no parent, or several")
+    if len(branch) or sizes.nodes.max() > 2 * DEEPEST:  # else two children each make no tree too deep
+        up = root.copy()
+        for children, parents in family:
+            up[children] = parents
+        inside = (branch > above) & (branch < last[above])
+        refuse_unless(inside.all() and (up[branch] == above).all(), "a branch leads to another node's child")
+        _check_depth(up, root)
 
 
 def _branch_owners(nodes: Tree, sizes: Sizes, schema: Schema, nominal: Ids) -> Ids:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 
@@ -64,7 +64,7 @@ def print_table(
     for row in rows:
         table.add_row(*row)
     width = None if sys.stdout.isatty() else PIPE_WIDTH
-    Console(highlight=False, markup=False, width=width).print(table)
+    Console(highlight=False, markup=False, emoji=False, width=width).print(table)
 
 
 def _is_number(text: str) -> bool:
@@ -108,7 +108,7 @@ def written_whole(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def text_output(path: Path | None) -> Iterator[IO[str]]:
+def text_output(path: Path | None) -> Iterator[TextIO]:
     """A text file that appears when it is complete, or stdout."""
     if path is None:
         yield sys.stdout

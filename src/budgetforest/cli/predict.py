@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -14,16 +16,24 @@ from budgetforest.cli.output import OUT, json_option, plain, text_output, writte
 from budgetforest.cli.sources import data_options, load_model, model_argument, open_source, unseen_option
 
 if TYPE_CHECKING:
-    from budgetforest.arrays import Flags, Floats
+    from budgetforest.arrays import Flags
     from budgetforest.charge import Answers
     from budgetforest.forest import Forest
-    from budgetforest.reading.applying import Piece, Reader
+    from budgetforest.reading.applying import Reader
 
 Columns = dict[str, Any]
 """Some rows of the output, by column: lists, and arrays of shares."""
 
-SPECIAL = re.compile(r'[",\r\n]')
-"""What makes quotes necessary."""
+Kept = dict[str, list[str]]
+"""Columns of the input that are copied."""
+
+Item, Result = TypeVar("Item"), TypeVar("Result")
+
+ANSWERS = ("label", "cost", "acquired")
+"""What is written of every row, before its shares."""
+
+THREADS = 8
+"""Blocks in work at a time, at most: memory stays bounded on large machines."""
 
 
 @click.command()
@@ -54,63 +64,96 @@ def predict(
     proba_CLASS for each class: what the trees believe by what was paid for, or with --answer proba
     the shares of all votes. Files may be larger than memory.
     """
+    from budgetforest.forest import asked_features
     from budgetforest.reading.applying import Reader
 
     loaded = load_model(model, budget)
+    forest = loaded.forest_
     source = open_source(data, sql, database)
-    reader = Reader(source, loaded.forest_.schema, unseen=unseen)
+    reader = Reader(source, forest.schema, unseen=unseen, asked=asked_features(forest))
+    kept = _kept_columns(keep, reader, forest)
     if out is not None and out.suffix.lower() == ".parquet" and not as_json:
         with written_whole(out) as beside:
-            _write_parquet(_answers(loaded, reader, keep, answer), beside)
+            _write_parquet(_answers(loaded, reader, kept, answer, _columns), beside)
         return
     with text_output(out) as file:
-        (_write_json if as_json else _write_csv)(_answers(loaded, reader, keep, answer), file)
+        if not as_json:
+            file.buffer.write(_csv_header(forest, keep))
+        for lines in _answers(loaded, reader, kept, answer, _json_lines if as_json else _csv_lines):
+            file.buffer.write(lines)
 
 
-def _answers(model: Any, reader: Reader, keep: Sequence[str], answer: str | None) -> Iterator[Columns]:
-    """The answers for every block of rows."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from budgetforest.charge import answers
-    from budgetforest.errors import InvalidData
+def _answers(
+    model: Any,
+    reader: Reader,
+    kept: dict[str, int],
+    answer: str | None,
+    shape: Callable[[Forest, Kept, Answers], Result],
+) -> Iterator[Result]:
+    """The answers for every block of rows, in a certain shape; some blocks are in work at the same time."""
+    from budgetforest.charge import answerer
     from budgetforest.progress import late_progress
-    from budgetforest.reading.header import place_of
-
-    kept = {name: place_of(name, reader.source.names, "which should be kept") for name in keep}
-    for name in {"label", "cost", "acquired", *(f"proba_{label}" for label in model.forest_.classes)} & set(
-        keep
-    ):
-        raise InvalidData(f"--keep is {name!r}, and so is a column of the answers; rename that of the data")
-    with (
-        late_progress("predicting", reader.source.size) as tell,
-        ThreadPoolExecutor(1, "reading") as background,
-        ThreadPoolExecutor(thread_name_prefix="predicting") as pool,
-    ):
-        for piece in _read_ahead(reader.pieces(), background):
-            given = answers(model.forest_, piece.table.matrix, model._answer(answer), pool)
-            yield _columns(model.forest_, piece, given, kept)
-            tell(piece.block.upto)
-
-
-def _read_ahead(pieces: Iterator[Piece], background: Any) -> Iterator[Piece]:
-    """The same pieces, each read while the one before it is in use."""
-    coming = background.submit(next, pieces, None)
-    while (piece := coming.result()) is not None:
-        coming = background.submit(next, pieces, None)
-        yield piece
-
-
-def _columns(forest: Forest, piece: Piece, given: Answers, kept: dict[str, int]) -> Columns:
     from budgetforest.reading.coding import text_of
 
-    columns: Columns = {
-        name: [text_of(raw) for raw in piece.block.raw(place)] for name, place in kept.items()
-    }
+    forest = model.forest_
+    answers_for = answerer(forest, model._answer(answer))
+
+    def work(block: Any) -> tuple[Result, int]:
+        given = answers_for(reader.matrix(block), None)
+        copied = {name: list(map(text_of, block.raw(place))) for name, place in kept.items()}
+        return shape(forest, copied, given), block.upto
+
+    threads = min(os.cpu_count() or 1, THREADS)
+    with late_progress("predicting", reader.source.size) as tell, ThreadPoolExecutor(threads) as pool:
+        for shaped, upto in _in_order(pool, work, reader.source.blocks(), threads + 1):
+            yield shaped
+            tell(upto)
+
+
+def _in_order(
+    pool: Executor, work: Callable[[Item], Result], items: Iterable[Item], ahead: int
+) -> Iterator[Result]:
+    """The results for all items, of which so many are in work; an error comes after what precedes it."""
+
+    def started() -> Iterator[Future[Result]]:
+        try:
+            for item in items:
+                yield pool.submit(work, item)
+        except Exception as error:
+            failed: Future[Result] = Future()
+            failed.set_exception(error)
+            yield failed
+
+    results: deque[Future[Result]] = deque()
+    for future in started():
+        results.append(future)
+        if len(results) > ahead:
+            yield results.popleft().result()
+    while results:
+        yield results.popleft().result()
+
+
+def _kept_columns(keep: Sequence[str], reader: Reader, forest: Forest) -> dict[str, int]:
+    """Where the columns stand that are copied."""
+    from budgetforest.errors import InvalidData
+    from budgetforest.reading.header import place_of
+
+    for name in {*ANSWERS, *_share_names(forest)} & set(keep):
+        raise InvalidData(f"--keep is {name!r}, and so is a column of the answers; rename that of the data")
+    return {name: place_of(name, reader.source.names, "which should be kept") for name in keep}
+
+
+def _share_names(forest: Forest) -> list[str]:
+    return [f"proba_{label}" for label in forest.classes]
+
+
+def _columns(forest: Forest, kept: Kept, given: Answers) -> Columns:
+    columns: Columns = dict(kept)
     columns["label"] = [forest.classes[code] for code in given.label.tolist()]
     columns["cost"] = given.ledger.spent.tolist()
     columns["acquired"] = _lists(given.ledger.acquired, forest.schema.names)
-    shares = zip(forest.classes, given.share.round(6).T, strict=True)
-    return columns | {f"proba_{label}": share for label, share in shares}
+    shares = given.share.round(6).T
+    return columns | dict(zip(_share_names(forest), shares, strict=True))
 
 
 def _lists(acquired: Flags, names: Sequence[str]) -> list[list[str]]:
@@ -126,52 +169,24 @@ def _lists(acquired: Flags, names: Sequence[str]) -> list[list[str]]:
     return [lists[key] for key in keys]
 
 
-def _write_csv(answers: Iterator[Columns], file: IO[str]) -> None:
-    for number, columns in enumerate(answers):
-        if number == 0:
-            file.write(",".join(map(_quoted, columns)) + "\n")
-        shown = [_shown(name, values) for name, values in columns.items()]
-        file.write("\n".join(map(",".join, zip(*shown, strict=True))) + "\n")
+def _csv_header(forest: Forest, keep: Sequence[str]) -> bytes:
+    from budgetforest.cli.lines import csv_header
+
+    return csv_header([*keep, *ANSWERS, *_share_names(forest)])
 
 
-def _shown(name: str, values: Any) -> list[str]:
-    """A column as it is written: shares with six digits, costs as short as they are, lists joined."""
-    if hasattr(values, "tolist"):
-        return _six_digits(values)
-    if isinstance(values[0], list):
-        distinct = {id(names): names for names in values}
-        joined = {key: _quoted(";".join(names)) for key, names in distinct.items()}
-        return [joined[id(names)] for names in values]
-    if name == "cost":
-        costs = {value: f"{value:.12g}" for value in set(values)}
-        return [costs[value] for value in values]
-    return [_quoted(str(value)) for value in values]
+def _csv_lines(forest: Forest, kept: Kept, given: Answers) -> memoryview:
+    from budgetforest.cli.lines import csv_lines
+
+    return csv_lines(forest, list(kept.values()), given)
 
 
-def _six_digits(shares: Floats) -> list[str]:
-    """Numbers from 0 to 1 as texts, all at once: one by one they would take most of the time of writing."""
-    import numpy as np
-
-    rest = np.rint(shares * 1e6).astype(np.int32)
-    signs = np.full((len(rest), 8), ord("."), np.uint8)
-    for place in (7, 6, 5, 4, 3, 2, 0):
-        tens = rest // 10
-        signs[:, place] = rest - 10 * tens + ord("0")
-        rest = tens
-    text = signs.tobytes().decode("ascii")
-    return [text[at : at + 8] for at in range(0, len(text), 8)]
-
-
-def _quoted(text: str) -> str:
-    """A cell of a CSV."""
-    return '"' + text.replace('"', '""') + '"' if SPECIAL.search(text) else text
-
-
-def _write_json(answers: Iterator[Columns], file: IO[str]) -> None:
+def _json_lines(forest: Forest, kept: Kept, given: Answers) -> bytes:
     """A JSON document per line and row."""
-    for columns in answers:
-        for row in zip(*columns.values(), strict=True):
-            file.write(json.dumps(plain(dict(zip(columns, row, strict=True))), ensure_ascii=False) + "\n")
+    columns = _columns(forest, kept, given)
+    rows = zip(*columns.values(), strict=True)
+    documents = [plain(dict(zip(columns, row, strict=True))) for row in rows]
+    return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in documents).encode()
 
 
 def _write_parquet(answers: Iterator[Columns], path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Floats
+from budgetforest.arrays import Flags, Floats
 from budgetforest.errors import InvalidData, InvalidValue
 from budgetforest.reading.coding import UNSEEN, Coder, text_of
 from budgetforest.reading.header import place_of
@@ -26,15 +26,20 @@ class Piece(NamedTuple):
 class Reader:
     """Reads the features of a model from a source, wherever its columns stand; others are passed over.
 
-    ``unseen`` takes categories that training did not have as missing instead of refusing them.
+    ``unseen`` takes categories that training did not have as missing instead of refusing them. With ``asked``
+    (m) only those features are read; the others are still checked, so that a file fits a model or does not,
+    whichever of its forests is used.
     """
 
-    def __init__(self, source: Source, schema: Schema, *, unseen: bool = False) -> None:
+    def __init__(
+        self, source: Source, schema: Schema, *, unseen: bool = False, asked: Flags | None = None
+    ) -> None:
         self.source = source
         self.schema = schema
         self.unseen = unseen
         self.columns = [place_of(name, source.names, "which the model needs") for name in schema.names]
         self._numeric = [c for c, names in enumerate(schema.categories) if names is None]
+        self._asked = None if asked is None else asked[self._numeric]
         self._coders = {
             c: Coder(names, schema.missing) for c, names in enumerate(schema.categories) if names is not None
         }
@@ -42,7 +47,7 @@ class Reader:
     def pieces(self) -> Iterator[Piece]:
         """All rows, block by block."""
         for block in self.source.blocks():
-            yield Piece(Table(self._matrix(block), self.schema), block)
+            yield Piece(Table(self.matrix(block), self.schema), block)
 
     def labelled(self, target: str, classes: Sequence[Any], tell: Tell = lambda upto: None) -> Labelled:
         """All rows that have a label, with it."""
@@ -64,9 +69,10 @@ class Reader:
         labels = np.array(classes)[np.concatenate(codes).astype(np.int64)]
         return Labelled(Table(np.concatenate(tables), self.schema), labels, rows - len(labels))
 
-    def _matrix(self, block: Block) -> Floats:
-        numbers = block.numbers([self.columns[c] for c in self._numeric], self.schema.missing)
-        for place in np.flatnonzero(numbers.other.any(axis=0)):
+    def matrix(self, block: Block) -> Floats:
+        """The features of some rows as numbers."""
+        numbers = block.numbers([self.columns[c] for c in self._numeric], self.schema.missing, self._asked)
+        for place in np.flatnonzero(numbers.other.any(axis=0)) if numbers.other.any() else ():
             self._refuse(block, numbers.other[:, place], self.columns[self._numeric[place]], None)
         if not self._coders:
             return numbers.values

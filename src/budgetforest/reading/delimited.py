@@ -7,27 +7,24 @@ from pathlib import Path
 
 import numpy as np
 
+from budgetforest.arrays import Flags
 from budgetforest.errors import InvalidData
 from budgetforest.reading.cells import (
     LF,
-    MISSING,
-    NUMBER,
-    OTHER,
     RAGGED,
     STRAY,
     UNCLOSED,
-    UNSURE,
-    Bytes,
+    UNEVEN,
     Cells,
     Split,
-    pack,
-    read_numbers,
+    split_plain,
     split_rows,
 )
+from budgetforest.reading.digits import NUMBER, OTHER, UNSURE, pack, read_numbers
 from budgetforest.reading.header import LONGEST, Header, read_header
 from budgetforest.reading.source import Numbers
 
-CHUNK = 1 << 23
+CHUNK = 1 << 21
 """Bytes read at a time: enough rows to predict at full speed, little memory."""
 
 
@@ -73,8 +70,12 @@ class Delimited:
         ends = np.count_nonzero(text == LF) + 1
         room = np.count_nonzero(text == ord(self.header.delimiter)) + ends + len(self.names)
         cells = Cells(np.empty(room, np.int32), np.empty(room, np.int32), np.empty(ends, np.int32))
-        width = len(self.names)
-        split = split_rows(text, final, ord(self.header.delimiter), width, lines, cells)
+        width, delimiter = len(self.names), ord(self.header.delimiter)
+        split = Split(0, 0, lines, UNEVEN, 0)
+        if width > 1 and b'"' not in raw and (raw.endswith(b"\n") or not final):
+            split = split_plain(text, delimiter, width, lines, cells)
+        if split.problem == UNEVEN:
+            split = split_rows(text, final, delimiter, width, lines, cells)
         used = split.rows * width
         cells = Cells(cells.start[:used], cells.stop[:used], cells.line[: split.rows])
         return TextBlock(raw, cells, width, self.header.delimiter != ",", upto), split
@@ -113,20 +114,31 @@ class TextBlock:
         bounds = zip(self.cells.start[cells].tolist(), self.cells.stop[cells].tolist(), strict=True)
         return [text[start:stop] for start, stop in bounds]
 
-    def numbers(self, columns: Sequence[int], missing: tuple[str, ...]) -> Numbers:
+    def numbers(
+        self, columns: Sequence[int], missing: tuple[str, ...], asked: Flags | None = None
+    ) -> Numbers:
         """Some columns as numbers; ``true`` and ``false`` are 1 and 0."""
         values = np.empty((len(self), len(columns)))
-        kinds: Bytes = np.empty(values.shape, np.uint8)
+        kinds = np.empty(values.shape, np.uint8)
         places = np.array(columns, np.int32)
         text = np.frombuffer(self.text, np.uint8)
-        read_numbers(text, self.cells, self.width, places, self.comma, pack(missing), values, kinds)
-        for i, c in zip(*np.nonzero(kinds >= UNSURE), strict=True):
+        left = read_numbers(
+            text,
+            self.cells,
+            self.width,
+            places,
+            np.ones(len(columns), bool) if asked is None else asked,
+            self.comma,
+            pack(missing),
+            values,
+            kinds,
+        )
+        for i, c in zip(*np.nonzero(kinds >= UNSURE), strict=True) if left else ():
             number = self._slowly(int(i) * self.width + columns[c], kinds[i, c])
             kinds[i, c] = OTHER if number is None else NUMBER
             values[i, c] = np.nan if number is None else number
         for marker in numeric(missing):
-            kinds[values == marker] = MISSING
-        values[kinds == MISSING] = np.nan
+            values[values == marker] = np.nan
         return Numbers(values, kinds == OTHER)
 
     def _slowly(self, cell: int, kind: int) -> float | None:

@@ -12,7 +12,7 @@ class Numbers(NamedTuple):
     """Cells of some columns as numbers."""
 
     values: Floats
-    """(n, columns) NaN where missing."""
+    """(n, columns) NaN where missing; anything in columns that were not asked for."""
     other: Flags
     """(n, columns) cells that are neither a number nor missing."""
 
@@ -26,8 +26,10 @@ class Block(Protocol):
     def __len__(self) -> int:
         """The number of rows."""
 
-    def numbers(self, columns: Sequence[int], missing: tuple[str, ...]) -> Numbers:
-        """Some columns as numbers."""
+    def numbers(
+        self, columns: Sequence[int], missing: tuple[str, ...], asked: Flags | None = None
+    ) -> Numbers:
+        """Some columns as numbers; of those not ``asked`` for, if given, only whether they are numbers."""
 
     def raw(self, column: int) -> list[Any]:
         """One column as it is in the source: bytes, texts, numbers or None."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from budgetforest.arrays import Flags
 from budgetforest.errors import InvalidData, MissingExtra
 from budgetforest.reading.coding import text_of
 from budgetforest.reading.delimited import numeric
@@ -71,8 +72,10 @@ class TypedBlock:
         """The values of a column."""
         return self.batch.column(column).to_pylist()  # type: ignore[no-any-return]
 
-    def numbers(self, columns: Sequence[int], missing: tuple[str, ...]) -> Numbers:
-        """Some columns as numbers; texts are read as in a file."""
+    def numbers(
+        self, columns: Sequence[int], missing: tuple[str, ...], asked: Flags | None = None
+    ) -> Numbers:
+        """Some columns as numbers, all of them; texts are read as in a file."""
         values = np.empty((len(self), len(columns)))
         other = np.zeros(values.shape, bool)
         for c, column in enumerate(columns):

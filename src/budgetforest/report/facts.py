@@ -200,7 +200,9 @@ def _forests(model: Any) -> Iterator[tuple[float | None, str, Forest]]:
 
 def _same(one: Forest, other: Forest) -> bool:
     """Whether two forests of one path decide alike."""
-    same_trees = np.array_equal(one.roots, other.roots) and np.array_equal(one.belief, other.belief)
+    same_trees = np.array_equal(one.roots, other.roots) and np.array_equal(
+        one.nodes.counts, other.nodes.counts
+    )
     return bool(same_trees and one.threshold == other.threshold)
 
 
