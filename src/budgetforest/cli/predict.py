@@ -27,7 +27,8 @@ Columns = dict[str, Any]
 Kept = dict[str, list[str]]
 """Columns of the input that are copied."""
 
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 ANSWERS = ("label", "cost", "acquired")
 """What is written of every row, before its shares."""
