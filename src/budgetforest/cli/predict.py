@@ -27,7 +27,8 @@ Columns = dict[str, Any]
 Kept = dict[str, list[str]]
 """Columns of the input that are copied."""
 
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 ANSWERS = ("label", "cost", "acquired")
 """What is written of every row, before its shares."""
@@ -79,7 +80,8 @@ def predict(
     with text_output(out) as file:
         if not as_json:
             file.buffer.write(_csv_header(forest, keep))
-        for lines in _answers(loaded, reader, kept, answer, _json_lines if as_json else _csv_lines):
+        shape: Callable[[Forest, Kept, Answers], bytes | memoryview] = _json_lines if as_json else _csv_lines
+        for lines in _answers(loaded, reader, kept, answer, shape):
             file.buffer.write(lines)
 
 
