@@ -102,7 +102,7 @@ def test_pruned_trees_are_worth_no_less_on_their_rows(blobs):
     problem = closure_of(forest, X, y, weight)
 
     def errors_and_cost(trees):
-        some = join(trees, Context._make(forest[6:]))
+        some = join(trees, Context._make(forest[-len(Context._fields) :]))
         wrong = 0
         for t in range(some.n_trees):
             leaves = [list(path(some, t, row))[-1] for row in X]
