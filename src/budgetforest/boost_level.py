@@ -20,7 +20,7 @@ from budgetforest.boost import (
 )
 from budgetforest.costs import Costs
 from budgetforest.jit import inner, kernel
-from budgetforest.level import Splits, Standing, cells_of, children_of, no_splits, whole_of
+from budgetforest.level import Splits, Standing, cells_of, children_of, no_splits, take_rows, whole_of
 from budgetforest.saving import is_tried, price_for
 from budgetforest.saving_level import put_split
 from budgetforest.tree import MISSING_RIGHT
@@ -43,23 +43,14 @@ def add_slopes(
     """Add up ``slopes_of_block``, feature by feature; ``room`` (3, n) is for rows that are in the nodes."""
     width = sums.shape[2]
     flat = sums.reshape(-1)
-    rows = room[0]
-    place = room[1]
-    times = room[2]
+    rows, node, times = room[0], room[1], room[2]
     for t in range(standing.node.shape[0]):
-        n = 0
-        for i in range(standing.node.shape[1]):
-            node = np.int64(standing.node[t, i]) - first
-            if 0 <= node < len(sums):
-                rows[n] = i
-                place[n] = node * sums.shape[1] * width
-                times[n] = standing.times[t, i]
-                n += 1
+        n = take_rows(standing, t, first, len(sums), room)
         for j in range(codes.shape[0]):
             if begin[j] == begin[j + 1]:
                 continue
             for r in range(n):
-                at = place[r] + (begin[j] + np.int64(codes[j, rows[r]])) * width
+                at = (node[r] * sums.shape[1] + begin[j] + np.int64(codes[j, rows[r]])) * width
                 flat[at + width - 1] += 1
                 if times[r] > 0:
                     flat[at] += times[r]

@@ -107,18 +107,11 @@ def count_rows(
     """Add up ``counts_of_block``, feature by feature; ``room`` (3, n) is for rows that are in the nodes."""
     k = np.uintp(counts.shape[2])
     flat = counts.reshape(-1)
-    rows = room[0]
-    place = room[1]
-    times = room[2]
+    rows, place, times = room[0], room[1], room[2]
     for t in range(standing.node.shape[0]):
-        n = 0
-        for i in range(len(label)):
-            node = np.int64(standing.node[t, i]) - first
-            if 0 <= node < len(counts):
-                rows[n] = i
-                place[n] = node * counts.shape[1] * counts.shape[2] + label[i]
-                times[n] = standing.times[t, i]
-                n += 1
+        n = take_rows(standing, t, first, len(counts), room)
+        for r in range(n):
+            place[r] = place[r] * counts.shape[1] * counts.shape[2] + label[rows[r]]
         for j in range(codes.shape[0]):
             if begin[j] == begin[j + 1]:
                 continue
@@ -128,6 +121,20 @@ def count_rows(
                 # unsigned, so that no index is checked for being negative
                 cell = first_cell + np.uintp(column[np.uintp(rows[r])])
                 flat[np.uintp(place[r]) + cell * k] += np.int32(times[r])
+
+
+@inner
+def take_rows(standing: Standing, t: int, first: int, n_nodes: int, room: Counts) -> int:
+    """The rows of a tree that are in so many nodes from ``first``: which, in which, and how often drawn."""
+    n = 0
+    for i in range(standing.node.shape[1]):
+        node = np.int64(standing.node[t, i]) - first
+        if 0 <= node < n_nodes:
+            room[0, n] = i
+            room[1, n] = node
+            room[2, n] = standing.times[t, i]
+            n += 1
+    return n
 
 
 def choose_splits(
