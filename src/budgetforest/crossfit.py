@@ -30,8 +30,8 @@ class Kind(NamedTuple):
     """Whether there was a rate."""
     pruned: int
     """Which of the rates of pruning; 0: none."""
-    whole: bool
-    """All of its trees, not a part of them."""
+    part: int
+    """0: all of its trees; 1, 2, ...: ever fewer of them."""
     threshold: float
 
 
@@ -110,9 +110,9 @@ def kinds(offers: Sequence[Offer]) -> Iterator[tuple[Kind, Point]]:
             recipe.cuts,
             recipe.rate > 0,
             pruned[recipe.features] if recipe.pruned else 0,
-            whole=False,
+            part=0,
             threshold=0.0,
         )
-        most = max(point.trees for point in offer.points)
+        sizes = sorted({point.trees for point in offer.points}, reverse=True)
         for point in offer.points:
-            yield alike._replace(whole=point.trees == most, threshold=point.threshold), point
+            yield alike._replace(part=sizes.index(point.trees), threshold=point.threshold), point

@@ -49,8 +49,8 @@ PRUNED_ON = 1000
 """Rows that forests are pruned on, at most."""
 PRUNED_AT = (0.1, 0.5)
 """Rates of pruning: what the price of a whole pool is worth, as a share of the error without features."""
-FORESTS = 12
-"""How many are measured of a pool, at most: six, each in two sizes."""
+FORESTS = 18
+"""How many are measured of a pool, at most: six, each in three sizes."""
 THRESHOLDS = 32
 """Exits tried of every forest."""
 
@@ -217,8 +217,9 @@ def measure(
     answer: Answer,
     allowed: Allowed | None,
 ) -> list[Point]:
-    """Mean cost and error on validation rows at every exit of the forest, and of a quarter of it."""
-    sizes = list(dict.fromkeys((quarter(len(trees)), len(trees))))
+    """Mean cost and error on validation rows at every exit of the forest, and of parts of it."""
+    part = quarter(len(trees))
+    sizes = list(dict.fromkeys((quarter(part), part, len(trees))))
     ends = thresholds(len(context.classes)) if answer == Answer.LABEL else [math.inf]
     own = context_for(Point(recipe, len(trees), 0.0, 0.0), context, 1.0)
     return [
