@@ -109,7 +109,7 @@ def record_rows(
             acquire_next(forest, X, i, j, prices, ledger, q)
         course.labels[i], course.certain[i] = label, certain
         for t in range(len(q.at)):
-            course.settled[i] += forest.steps[q.at[t]]["feature"] < 0
+            course.settled[i] += forest.feature[q.at[t]] < 0
 
 
 @inner

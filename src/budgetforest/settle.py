@@ -200,7 +200,7 @@ def look_row(
         need = next_feature(forest, q, prices, ledger, i, limit)
     else:
         for t in range(len(q.at)):  # one tree after the other
-            j = forest.steps[q.at[t]]["feature"]
+            j = forest.feature[q.at[t]]
             if j >= 0:
                 opened = ledger.opened[i, prices.group[j]]
                 if ledger.spent[i] + (prices.discount[j] if opened else prices.cost[j]) <= limit:

@@ -1,8 +1,9 @@
 """The trees of one row, compiled: which wait for which feature, and what all of them can still say.
 
 Trees that wait for the same feature form a list. When the feature comes only they move, all in step: no
-branch of the program depends on where a value leads, so the processor is at several trees at a time. The
-bounds on every class are updated, not summed again.
+branch of the program depends on where a value leads, so the processor is at several trees at a time. Values
+are compared by rank among all thresholds of their feature; an unknown value has none, so one look tells
+whether a tree can move and where to. The bounds on every class are updated, not summed again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from budgetforest.arrays import LEAF, Floats, Ids, Matrix
 from budgetforest.forest import Answer, Forest, beliefs, slack_of
@@ -19,15 +19,23 @@ from budgetforest.ledger import Ledger, Prices, pay
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree
 from budgetforest.walks import child_of
 
-STEP = np.dtype([("threshold", "f8"), ("feature", "i4"), ("left", "i4"), ("right", "i4"), ("route", "i4")])
-"""What a step from a node takes, side by side: one line of the cache instead of five."""
+SLOT, RANK, LEFT, RIGHT = range(4)
+"""What a step from a node takes: where the rank of the value stands, the largest that goes left, children."""
+UNKNOWN, BY_NUMBER, ABOVE_ALL = -1, -1, 2**31 - 1
+"""Ranks of a value that is not there yet, of a nominal node, and of a value that always goes right."""
 
 
 class Walked(NamedTuple):
     """A ``Forest`` as kernels take it, without names."""
 
-    steps: NDArray[np.void]
-    """(d) a ``STEP`` from every node; the feature is -1 where no step can change the answer."""
+    steps: Ids
+    """(d, 4) what a step from every node takes, side by side."""
+    feature: Ids
+    """(d) what every node asks for, -1 where no step can change the answer."""
+    cuts: Floats
+    """The different thresholds of each feature, ascending."""
+    begin: Ids
+    """(m + 1) where those of each feature begin."""
     nodes: Tree
     """The same nodes, for nominal ones."""
     roots: Ids
@@ -42,16 +50,32 @@ class Walked(NamedTuple):
 def walked_for(forest: Forest, answer: Answer, *, believes: bool = True) -> Walked:
     """A forest without its names; for probabilities no tree has said all before its leaf."""
     asks = forest.open if answer == Answer.LABEL else forest.nodes.feature != LEAF
-    steps = np.empty(len(asks), STEP)
-    steps["feature"] = np.where(asks, forest.nodes.feature, LEAF)
-    for name in ("threshold", "left", "right", "route"):
-        steps[name] = getattr(forest.nodes, name)
+    nodes, m = forest.nodes, len(forest.costs.cost)
+    feature = np.where(asks, nodes.feature, np.int32(LEAF))
+    slot = np.where(asks, 2 * feature + (nodes.route == MISSING_LEFT), 2 * m)
+    rank, cuts, begin = ranked(nodes.threshold, np.where(nodes.route == BY_CATEGORY, LEAF, feature), m)
+    steps = np.empty((len(asks), 4), np.int32)
+    for place, column in enumerate((slot, rank, nodes.left, nodes.right)):
+        steps[:, place] = column
     parts: list[Any] = [forest.least, forest.most]
     if believes:
         parts.append(beliefs(forest))
     outlook = np.concatenate(parts, axis=1, dtype=np.float64)
-    asked = np.unique(forest.nodes.feature[asks])
-    return Walked(steps, forest.nodes, forest.roots, outlook, slack_of(forest), asked)
+    asked = np.unique(feature[asks])
+    return Walked(steps, feature, cuts, begin, nodes, forest.roots, outlook, slack_of(forest), asked)
+
+
+def ranked(threshold: Floats, feature: Ids, m: int) -> tuple[Ids, Floats, Ids]:
+    """The rank of each threshold among those of its feature; these, and where those of each feature begin."""
+    order = np.flatnonzero(feature != LEAF)
+    order = order[np.lexsort((threshold[order], feature[order]))]
+    owner, cut = feature[order], threshold[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (owner[1:] != owner[:-1]) | (cut[1:] != cut[:-1])
+    begin = np.searchsorted(owner[new], np.arange(m + 1)).astype(np.int32)
+    rank = np.full(len(feature), BY_NUMBER, np.int32)
+    rank[order] = np.cumsum(new) - 1 - begin[owner]
+    return rank, cut[new], begin
 
 
 class Queues(NamedTuple):
@@ -73,6 +97,9 @@ class Queues(NamedTuple):
     """(t) where each of these stood."""
     moving: Ids
     """(t) those that can take another step."""
+    rank: Ids
+    """(2m + 1) for each feature how many of its thresholds lie below the row's value: where missing values go
+    right, and where they go left. The last is never known: leaves ask for it."""
 
 
 def queues(forest: Forest) -> Queues:
@@ -88,6 +115,7 @@ def queues(forest: Forest) -> Queues:
         np.empty(t, ids),
         np.empty(t, ids),
         np.empty(t, ids),
+        np.full(2 * m + 1, UNKNOWN, ids),
     )
 
 
@@ -97,12 +125,15 @@ def start_row(forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues) -> N
     for j in forest.asked:
         q.first[j] = -1
         q.waiting[j] = 0
+        q.rank[2 * j] = q.rank[2 * j + 1] = UNKNOWN
+        if ledger.acquired[i, j]:
+            _know(forest, int(np.int64(j)), X[i, j], q)
     for c in range(len(q.sums)):
         q.sums[c] = 0.0
     for t in range(len(q.at)):
         q.at[t] = forest.roots[t]
         q.called[t] = t
-    _walk(forest, X, i, ledger, q, len(q.at))
+    _walk(forest, X, i, q, len(q.at))
     for t in range(len(q.at)):
         for c in range(forest.outlook.shape[1]):
             q.sums[c] += forest.outlook[q.at[t], c]
@@ -118,6 +149,7 @@ def copy_state(forest: Walked, start: Queues, q: Queues) -> None:
     for j in forest.asked:
         q.first[j] = start.first[j]
         q.waiting[j] = start.waiting[j]
+        q.rank[2 * j], q.rank[2 * j + 1] = start.rank[2 * j], start.rank[2 * j + 1]
     for c in range(len(q.sums)):
         q.sums[c] = start.sums[c]
 
@@ -137,9 +169,10 @@ def acquire_next(
         t = q.following[t]
     q.first[j] = -1
     q.waiting[j] = 0
-    _walk(forest, X, i, ledger, q, size)
+    _know(forest, j, X[i, j], q)
+    _walk(forest, X, i, q, size)
     for place in range(size):  # apart from the loop below, whose branch would hold up the memory
-        old, new = q.before[place], q.at[q.called[place]]
+        old, new = np.uint64(q.before[place]), np.uint64(q.at[np.uint64(q.called[place])])
         for c in range(forest.outlook.shape[1]):
             q.sums[c] = q.sums[c] - forest.outlook[old, c] + forest.outlook[new, c]
     for place in range(size):
@@ -147,46 +180,56 @@ def acquire_next(
 
 
 @inner
-def _walk(forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues, size: int) -> None:
-    """The first ``size`` trees that are called go on through all that is known."""
-    more = 0
+def _know(forest: Walked, j: int, x: float, q: Queues) -> None:
+    """The value of feature ``j`` as a rank."""
+    first, stop = int(np.int64(forest.begin[j])), int(np.int64(forest.begin[j + 1]))
+    low = first
+    while low < stop:
+        middle = (low + stop) >> 1
+        if forest.cuts[middle] < x:
+            low = middle + 1
+        else:
+            stop = middle
+    missing = x != x
+    q.rank[2 * j] = ABOVE_ALL if missing else low - first
+    q.rank[2 * j + 1] = 0 if missing else low - first
+
+
+@inner
+def _walk(forest: Walked, X: Matrix, i: int, q: Queues, size: int) -> None:
+    """The first ``size`` trees that are called go on through all that is known.
+
+    Numbers without a sign spare the check for those that count from the end.
+    """
     for place in range(size):
-        t = q.called[place]
-        q.moving[more] = t
-        more += _can_move(forest, int(np.int64(q.at[t])), i, ledger)
-    while more > 0:
-        size, more = more, 0
+        q.moving[place] = q.called[place]
+    while size > 0:
+        more = 0
         for place in range(size):
-            t = q.moving[place]
-            node = _child(forest, int(np.int64(q.at[t])), X, i)
-            q.at[t] = node
-            q.moving[more] = t
-            more += _can_move(forest, node, i, ledger)
-
-
-@inner
-def _can_move(forest: Walked, node: int, i: int, ledger: Ledger) -> int:
-    """1 if a node asks for a feature that is known, else 0."""
-    j = forest.steps[node]["feature"]
-    return int((j >= 0) & ledger.acquired[i, j])
-
-
-@inner
-def _child(forest: Walked, node: int, X: Matrix, i: int) -> int:
-    """Where a row goes from a node."""
-    step = forest.steps[node]
-    x = X[i, step["feature"]]
-    if step["route"] == BY_CATEGORY:
-        return child_of(forest.nodes, node, x)
-    left, right = step["left"], step["right"]  # both are read, so that the choice is no branch
-    goes_left = (x <= step["threshold"]) | ((x != x) & (step["route"] == MISSING_LEFT))
-    return int(np.int64(left if goes_left else right))
+            t = np.uint64(q.moving[place])
+            node = np.uint64(q.at[t])
+            known = q.rank[np.uint64(forest.steps[node, SLOT])]
+            rank = forest.steps[node, RANK]
+            left, right = (
+                forest.steps[node, LEFT],
+                forest.steps[node, RIGHT],
+            )  # both, so the choice is no branch
+            moves = known != UNKNOWN
+            if moves & (rank == BY_NUMBER):
+                left = right = np.int32(
+                    child_of(forest.nodes, int(np.int64(node)), X[i, forest.feature[node]])
+                )
+            child = left if known <= rank else right
+            q.at[t] = child if moves else np.int32(node)
+            q.moving[more] = np.int32(t)
+            more += moves
+        size = more
 
 
 @inner
 def _wait(t: int, forest: Walked, q: Queues) -> None:
     """Let a tree wait if it has more to say."""
-    j = forest.steps[q.at[t]]["feature"]
+    j = forest.feature[q.at[t]]
     if j >= 0:
         q.following[t] = q.first[j]
         q.first[j] = t
