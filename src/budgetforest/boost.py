@@ -112,7 +112,7 @@ def first_scores(counts: Counts) -> Counts:
 
 def with_first(tree: Tree, start: Counts) -> Tree:
     """The first tree adds what classes score without any."""
-    return tree._replace(counts=tree.counts + start)
+    return tree._replace(counts=(tree.counts + start).astype(np.int32))
 
 
 def drawn_of(draws: int, boost: Boost) -> int:

@@ -127,10 +127,7 @@ def join(trees: Sequence[Tree], context: Context) -> Forest:
     ]
     nodes = empty_tree(0, len(context.prior))
     if shifted:
-        # counts from a file are narrower
-        nodes = Tree._make(
-            np.concatenate(parts, dtype=room.dtype) for room, *parts in zip(nodes, *shifted, strict=True)
-        )
+        nodes = Tree._make(np.concatenate(parts) for parts in zip(*shifted, strict=True))
     least, most = outlook(nodes, roots[:-1], context.voting)
     still_open = np.einsum("dk->d", (least != most).view(np.int8)) > 0  # any(axis=1), three times as fast
     return Forest(nodes, roots, least, most, still_open, *context)
@@ -140,7 +137,7 @@ def beliefs(forest: Forest) -> Ids:
     """(d, k) class frequencies of the training rows at every node, or scores, in units of 1 / ``BELIEF``."""
     counts = forest.nodes.counts
     if forest.voting == Voting.SCORES:
-        return counts.astype(np.int32)
+        return counts
     found = np.empty(counts.shape, np.int32)
     for start in range(0, len(counts), PORTION):
         part = counts[start : start + PORTION]
@@ -222,7 +219,7 @@ def outlook(nodes: Tree, roots: Ids, voting: Voting) -> tuple[Votes, Votes]:
     return least, most
 
 
-def leaf_votes(counts: Counts, voting: Voting) -> Votes:
+def leaf_votes(counts: Ids, voting: Voting) -> Votes:
     """(d, k) what each node would add as a leaf; class ties go to the lowest class."""
     if voting == Voting.COUNTS:
         return counts.astype(np.float64)

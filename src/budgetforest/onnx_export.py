@@ -93,7 +93,7 @@ def to_onnx(model: Prediction) -> ModelProto:
 
 def _prior_alone(forest: Forest) -> Forest:
     """A forest without trees as one of a single leaf, since a graph needs one."""
-    leaf = empty_tree(1, len(forest.prior))._replace(counts=forest.prior[None, :])
+    leaf = empty_tree(1, len(forest.prior))._replace(counts=forest.prior[None, :].astype(np.int32))
     return join(
         [leaf],
         Context(forest.prior, forest.costs, forest.schema, forest.classes, Voting.COUNTS, forest.unit),

@@ -23,7 +23,7 @@ def from_sklearn(model: Any, costs: Costs) -> Forest:
     trees = [_tree(tree.tree_) for tree in getattr(model, "estimators_", [model])]
     schema = _schema([f"x{j}" for j in range(model.n_features_in_)], costs)
     classes = tuple(model.classes_.tolist())
-    return join(trees, Context(trees[0].counts[0], costs, schema, classes, Voting.SOFT, 1.0))
+    return join(trees, Context(trees[0].counts[0].astype(np.int64), costs, schema, classes, Voting.SOFT, 1.0))
 
 
 def from_lightgbm(booster: Any, costs: Costs, rounds: int | None = None) -> Forest:
@@ -36,7 +36,9 @@ def from_lightgbm(booster: Any, costs: Costs, rounds: int | None = None) -> Fore
     dumped = booster.dump_model(num_iteration=rounds)
     trees = [_dumped_tree(tree["tree_structure"]) for tree in dumped["tree_info"]]
     schema = _schema(dumped["feature_names"], costs)
-    return join(trees, Context(trees[0].counts[0], costs, schema, ("any",), Voting.COUNTS, 1.0))
+    return join(
+        trees, Context(trees[0].counts[0].astype(np.int64), costs, schema, ("any",), Voting.COUNTS, 1.0)
+    )
 
 
 def from_catboost(model: Any, costs: Costs) -> Forest:
@@ -68,7 +70,7 @@ def _tree(fitted: Any) -> Tree:
         left=fitted.children_left.astype(np.int32),
         right=fitted.children_right.astype(np.int32),
         route=np.where(fitted.missing_go_to_left, MISSING_LEFT, MISSING_RIGHT).astype(np.uint8),
-        counts=rows.astype(np.int64),
+        counts=rows.astype(np.int32),
         impurity=fitted.impurity.copy(),
         branches=np.empty(0, np.int32),
         floor=np.full(1, np.nan),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, Counts, Floats, Ids
+from budgetforest.arrays import LEAF, Floats, Ids
 
 MISSING_RIGHT, MISSING_LEFT, BY_CATEGORY = 0, 1, 2
 
@@ -30,8 +30,8 @@ class Tree(NamedTuple):
     """(d) child of values above the threshold; for a nominal node, its number of categories."""
     route: np.ndarray[tuple[int], np.dtype[np.uint8]]
     """(d) where missing values go: ``MISSING_RIGHT``, ``MISSING_LEFT`` or ``BY_CATEGORY``."""
-    counts: Counts
-    """(d, k) class counts of the training rows, in units of weight."""
+    counts: Ids
+    """(d, k) class counts of the training rows, in units of weight; all rows weigh at most 2**30."""
     impurity: Floats
     """(d) F of the counts."""
     branches: Ids
@@ -48,7 +48,7 @@ def empty_tree(n_nodes: int, n_classes: int) -> Tree:
         left=np.full(n_nodes, -1, np.int32),
         right=np.full(n_nodes, -1, np.int32),
         route=np.zeros(n_nodes, np.uint8),
-        counts=np.zeros((n_nodes, n_classes), np.int64),
+        counts=np.zeros((n_nodes, n_classes), np.int32),
         impurity=np.zeros(n_nodes),
         branches=np.empty(0, np.int32),
         floor=np.full(1, np.inf),
