@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from budgetforest import BudgetForestClassifier
-from budgetforest.charge import answers, charge, labels, scores
-from budgetforest.forest import Answer, shares
+from budgetforest.charge import answers, charge, labels, scores, spent
+from budgetforest.forest import Answer, join, joined, shares
 
 PAPER = {"method": "paper", "alpha": 0, "max_trees": 7}
 
@@ -33,6 +33,7 @@ def test_answers_are_labels_charges_and_beliefs(parameters, answer):
     assert np.array_equal(given.label, labels(forest, X))
     for mine, other in zip(given.ledger, charge(forest, X, answer), strict=True):
         assert np.array_equal(mine, other)
+    assert np.array_equal(given.ledger.spent, spent(forest, X, answer))
     if answer == Answer.PROBA:
         assert np.array_equal(given.share, shares(scores(forest, X), forest.voting))
         return
@@ -48,3 +49,19 @@ def test_without_trees_the_prior_answers():
     given = answers(model.forest_, X, Answer.LABEL)
     assert np.allclose(given.share, np.bincount(y, minlength=3) / len(y), atol=0.05)
     assert not given.ledger.spent.any()
+
+
+@pytest.mark.parametrize("voting", ["majority", "soft"])
+@pytest.mark.usefixtures("quiet")
+def test_a_forest_put_together_from_its_parts_is_the_whole(voting):
+    X, y = rows()
+    X[:, 4] = np.nan_to_num(X[:, 4] > 0)
+    how = PAPER | {"voting": voting, "categorical_features": [4]}
+    trained = BudgetForestClassifier(random_state=0, **how).fit(X, y)._trained
+    trees = trained.offers[0].trees
+    whole = join(trees, trained.context)
+    parts = joined([join(trees[:3], trained.context), *(join([tree], trained.context) for tree in trees[3:])])
+    assert len(whole.nodes.branches) > 0
+    for one, other in zip((*whole.nodes, *whole[1:6]), (*parts.nodes, *parts[1:6]), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)

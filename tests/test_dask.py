@@ -31,7 +31,7 @@ from budgetforest import BudgetForestClassifier, ClusterFailed, InvalidData, Inv
 from budgetforest.binning import census_of, merged, points_of, quantile_edges
 from budgetforest.dask import edges, levels, places
 from budgetforest.dask.cluster import check_workers
-from budgetforest.dask.meters import exact_sum
+from budgetforest.sums import exact_sum
 from budgetforest.train import Rows
 
 pytestmark = pytest.mark.usefixtures("quiet", "many_levels")

@@ -23,11 +23,20 @@ from budgetforest.binning import Columns
 from budgetforest.costs import Costs
 from budgetforest.draws import mix, tree_key, uniform
 from budgetforest.forest import BELIEF
-from budgetforest.grow import LEFT, RIGHT, Sample, bootstrapped, fill_empty_branches, hang
+from budgetforest.grow import (
+    LEFT,
+    RIGHT,
+    Sample,
+    bootstrapped,
+    fill_empty_branches,
+    hang,
+    labels_of,
+    make_leaf,
+)
 from budgetforest.jit import inner, kernel
 from budgetforest.rows import Cells, partition, partition_by_code
-from budgetforest.saving import TRIES, Owned, acquire, price_of
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
+from budgetforest.saving import TRIES, Owned, acquire, nothing_owned, price_of
+from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, only_first, room_for_nodes
 
 GRADIENT = 2**20
 """Gradients are whole numbers of 1 / GRADIENT."""
@@ -81,14 +90,17 @@ class Sums(NamedTuple):
     waiting: Counts
     """(n, 5) nodes still to be decided: rows start to stop, parent, which child, depth."""
     keys: NDArray[np.uint64]
+    drawn: Counts
+    """Rows drawn in each node of the tree."""
 
 
 def boosted_trees(sample: Sample, boost: Boost, costs: Costs, seed: int) -> Iterator[Tree]:
     """Trees without end, each correcting the sum of those before."""
-    n, m, k = len(sample.label), len(costs.cost), boost.n_classes
+    label, k = labels_of(sample), boost.n_classes
+    n = len(label)
     q = 1 if k == 2 else k
-    owned = Owned(np.zeros((m, n), np.uint8), np.zeros((len(costs.group_names), n), np.uint8))
-    prior = np.log(np.maximum(np.bincount(sample.label, sample.weight, k), 0.5) / sample.weight.sum())
+    owned = nothing_owned(n, costs)
+    prior = np.log(np.maximum(np.bincount(label, sample.weight, k), 0.5) / sample.weight.sum())
     start = np.rint((prior - prior.mean()) * BELIEF).astype(np.int64)
     scores = np.tile(start, (n, 1))
     slopes = Slopes(np.empty((n, q), np.int32), np.empty((n, q), np.int32))
@@ -96,19 +108,19 @@ def boosted_trees(sample: Sample, boost: Boost, costs: Costs, seed: int) -> Iter
     number = 0
     while True:
         key = tree_key(seed, number)
-        take_slopes(scores, sample.label, slopes)
-        times = sample.weight
+        take_slopes(scores, label, slopes)
+        times = np.array(sample.weight)
         if boost.share < 1:
             times = bootstrapped(sample._replace(draws=max(1, round(boost.share * sample.draws))), key)
         rows = np.arange(n, dtype=np.int32)
-        tree = empty_tree(2 * n + 1, k)
+        tree = room_for_nodes(2 * n + 1, k)
         size, branches = boosted_tree(
             sample.columns, slopes, times, rows, boost, costs[:3], owned, key, scores, tree, sums
         )
         tree.floor[0] = np.nan
         if number == 0:
             tree.counts[:size] += start
-        yield Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
+        yield only_first(tree, size)._replace(branches=branches)
         number += 1
 
 
@@ -124,6 +136,7 @@ def _sums(columns: Columns, q: int, n_rows: int) -> Sums:
         np.empty(codes + 1, np.int64),
         np.empty((n_rows + codes, 5), np.int64),
         np.empty(n_rows + codes, np.uint64),
+        np.empty(2 * n_rows + 1, np.int64),
     )
 
 
@@ -161,7 +174,7 @@ class Cut(NamedTuple):
 def boosted_tree(
     columns: Columns,
     slopes: Slopes,
-    times: Counts,
+    times: Ids,
     rows: Ids,
     boost: Boost,
     prices: tuple[Floats, Floats, Ids],
@@ -175,7 +188,6 @@ def boosted_tree(
     cells = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
     branches = np.empty(0, np.int32)
     n_branches = 0
-    drawn = np.zeros(len(tree.feature), np.int64)
     nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
     _put(sums, nothing, nothing, len(rows), nothing - 1, nothing, nothing, root_key)
     waiting = nothing + 1
@@ -186,10 +198,11 @@ def boosted_tree(
         key = sums.keys[waiting]
         node = size
         size += 1
+        make_leaf(tree, node)
         hang(tree, branches, parent, slot, node)
         here = rows[start:stop]
         n = _add_up(slopes, times, here, sums.all)
-        drawn[node] = n
+        sums.drawn[node] = n
         worth = _worth(sums.all[0], sums.all[1])
         tree.impurity[node] = -worth
         _score(sums.all, boost.speed, tree.counts[node])
@@ -235,7 +248,7 @@ def boosted_tree(
             _put(sums, waiting, middle, stop, node, nothing + RIGHT, depth + 1, mix(key, np.uint64(1)))
             _put(sums, waiting + 1, start, middle, node, nothing + LEFT, depth + 1, mix(key, np.uint64(0)))
             waiting += 2
-    fill_empty_branches(drawn[:size], tree, branches)
+    fill_empty_branches(sums.drawn[:size], tree, branches)
     return size, branches[:n_branches]
 
 
@@ -253,7 +266,7 @@ def _put(
 
 
 @inner
-def _add_up(slopes: Slopes, times: Counts, rows: Ids, total: Counts) -> int:
+def _add_up(slopes: Slopes, times: Ids, rows: Ids, total: Counts) -> int:
     """Sums of a node's rows; returns how many there are."""
     n = 0
     q = total.shape[1]
@@ -282,7 +295,7 @@ def _worth(gradient: Counts, curvature: Counts) -> float:
 
 
 @inner
-def _score(total: Counts, speed: float, score: Counts) -> None:
+def _score(total: Counts, speed: float, score: Ids) -> None:
     """What a node adds to each class; the sum over classes is 0 but for rounding."""
     q = total.shape[1]
     mean = 0.0
@@ -303,7 +316,7 @@ def _score(total: Counts, speed: float, score: Counts) -> None:
 def _best_cut(
     columns: Columns,
     slopes: Slopes,
-    times: Counts,
+    times: Ids,
     rows: Ids,
     boost: Boost,
     prices: tuple[Floats, Floats, Ids],
@@ -340,7 +353,7 @@ def _best_cut(
 
 @inner
 def _by_code(
-    codes: Codes, missing: int, rows: Ids, slopes: Slopes, times: Counts, sums: Sums
+    codes: Codes, missing: int, rows: Ids, slopes: Slopes, times: Ids, sums: Sums
 ) -> tuple[int, int]:
     """Sums by code; returns the lowest and the highest code present, missing not counted."""
     low = missing

@@ -13,16 +13,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Flags, Floats, Ids, Matrix
-from budgetforest.forest import BELIEF, NEVER, Answer, Context, Forest, Votes, join, shares
+from budgetforest.arrays import Flags, Floats, Ids, Keys, Matrix
+from budgetforest.forest import (
+    BELIEF,
+    NEVER,
+    Answer,
+    Context,
+    Forest,
+    Votes,
+    belief_for,
+    join,
+    joined,
+    shares,
+)
 from budgetforest.jit import kernel
-from budgetforest.ledger import Ledger, Prices, charge_leaves, charge_rows, open_ledger
+from budgetforest.ledger import Ledger, Prices, charge_leaves, charge_rows, open_ledger, part_of
 from budgetforest.settle import BLOCK, Exits, exits_for, queues, settle_rows, walked_of
+from budgetforest.table import Numbers
 from budgetforest.tree import Tree
 from budgetforest.walks import TILE, child_of, leaves_in_step, leaves_of, met_before, paces
 
 
-def scores(forest: Forest, X: Matrix, pool: Executor | None = None) -> Floats:
+def scores(forest: Forest, X: Numbers, pool: Executor | None = None) -> Floats:
     """(n, k) summed votes of every row; the prior where there are no trees."""
     total = np.zeros((len(X), len(forest.prior)))
     if forest.n_trees == 0:
@@ -38,54 +50,65 @@ def scores(forest: Forest, X: Matrix, pool: Executor | None = None) -> Floats:
 
 def walker(forest: Forest, n_rows: int) -> Callable[[Matrix], Ids]:
     """A function from rows to their leaves, (t, n); packing the nodes pays for many rows."""
-    if n_rows < TILE or len(forest.nodes.branches):
+    packed = paces(forest.nodes) if n_rows >= TILE else None
 
-        def one_by_one(part: Matrix) -> Ids:
-            leaves = np.empty((forest.n_trees, len(part)), np.int32)
-            leaves_of(forest.nodes, forest.roots, part, leaves)
-            return leaves
-
-        return one_by_one
-    packed = paces(forest.nodes, forest.roots)
-
-    def in_step(part: Matrix) -> Ids:
+    def find(part: Matrix) -> Ids:
         leaves = np.empty((forest.n_trees, len(part)), np.int32)
-        leaves_in_step(packed, forest.roots, part, np.empty(TILE, np.int32), leaves)
+        if packed is None:
+            leaves_of(forest.nodes, forest.roots, part, leaves)
+        else:
+            leaves_in_step(packed, forest.roots, part, np.empty((2, TILE), np.int32), leaves)
         return leaves
 
-    return in_step
+    return find
 
 
-def charge(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = None) -> Ledger:
+def charge(forest: Forest, X: Numbers, answer: Answer, pool: Executor | None = None) -> Ledger:
     """What every row acquires and pays for its label, or for every score."""
     ledger = open_ledger(len(X), forest.costs)
-    if forest.n_trees == 0:
-        return ledger
-    prices = Prices(*forest.costs[:3])
-    if answer == Answer.LABEL:
-        exits = exits_for(len(X), [forest.threshold], forest)
-        _settle(forest, X, ledger, exits, pool)
-        return ledger
-    if forest.costs.order_matters:
-
-        def block(rows: slice, part: Matrix) -> None:
-            paid = Ledger._make(column[rows] for column in ledger)
-            charge_rows(forest.nodes, forest.roots, part, prices, paid)
-
-    else:
-        find_leaves = walker(forest, len(X))
-        masks = met_before(forest.nodes, forest.roots[:-1], len(prices.cost))
-
-        def block(rows: slice, part: Matrix) -> None:
-            paid = Ledger._make(column[rows] for column in ledger)
-            met = np.zeros((len(part), masks.shape[1]), np.uint64)
-            charge_leaves(masks, find_leaves(part), prices, met, paid)
-
-    _for_blocks(block, X, pool)
+    charge_part = charger(forest, len(X), answer)
+    _for_blocks(lambda rows, part: charge_part(part, part_of(ledger, rows)), X, pool)
     return ledger
 
 
-def labels(forest: Forest, X: Matrix, pool: Executor | None = None) -> Ids:
+def spent(forest: Forest, X: Numbers, answer: Answer, pool: Executor | None = None) -> Floats:
+    """(n) the same, but only how much: what was acquired is forgotten block by block."""
+    total = np.zeros(len(X))
+    charge_part = charger(forest, len(X), answer)
+
+    def block(rows: slice, part: Matrix) -> None:
+        ledger = open_ledger(len(part), forest.costs)
+        charge_part(part, ledger)
+        total[rows] = ledger.spent
+
+    _for_blocks(block, X, pool)
+    return total
+
+
+def charger(forest: Forest, n_rows: int, answer: Answer) -> Callable[[Matrix, Ledger], object]:
+    """A function that charges some of so many rows for an answer."""
+    prices = Prices(*forest.costs[:3])
+    if forest.n_trees == 0:
+        return lambda part, ledger: None
+    if answer == Answer.LABEL:
+        ends = [forest.threshold]
+        settle = settler(forest, ends)
+        return lambda part, ledger: settle(part, ledger, exits_for(len(part), ends, forest))
+    if forest.costs.order_matters:
+        return lambda part, ledger: charge_rows(forest.nodes, forest.roots, part, prices, ledger)
+    find_leaves = walker(forest, n_rows)
+    masks = met_before(forest.nodes, forest.roots[:-1], len(prices.cost))
+    return lambda part, ledger: charge_leaves(
+        masks, find_leaves(part), prices, nothing_met(len(part), forest), ledger
+    )
+
+
+def nothing_met(n_rows: int, forest: Forest | Context) -> Keys:
+    """Room for the features that rows meet, a bit each."""
+    return np.zeros((n_rows, -(-len(forest.costs.cost) // 64)), np.uint64)
+
+
+def labels(forest: Forest, X: Numbers, pool: Executor | None = None) -> Ids:
     """(n) the class of every row: that of most votes, or the one at which it exits."""
     if forest.threshold == math.inf or forest.n_trees == 0:
         best: Ids = scores(forest, X, pool).argmax(axis=1).astype(np.int32)
@@ -93,27 +116,33 @@ def labels(forest: Forest, X: Matrix, pool: Executor | None = None) -> Ids:
     return ladder(forest, X, [forest.threshold], pool).labels[:, 0]
 
 
-def ladder(forest: Forest, X: Matrix, thresholds: Sequence[float], pool: Executor | None = None) -> Exits:
+def ladder(forest: Forest, X: Numbers, thresholds: Sequence[float], pool: Executor | None = None) -> Exits:
     """Where every row exits at each of some ascending thresholds, in one pass."""
     exits = exits_for(len(X), thresholds, forest)
-    _settle(forest, X, open_ledger(len(X), forest.costs), exits, pool)
+    settle = settler(forest, thresholds)
+
+    def block(rows: slice, part: Matrix) -> None:
+        here = exits._replace(spent=exits.spent[rows], labels=exits.labels[rows])
+        settle(part, open_ledger(len(part), forest.costs), here)
+
+    _for_blocks(block, X, pool)
     return exits
 
 
-def _settle(forest: Forest, X: Matrix, ledger: Ledger, exits: Exits, pool: Executor | None) -> None:
-    walked = walked_of(forest)._replace(believes=bool((exits.enough < NEVER).any()))
+def settler(forest: Forest, thresholds: Sequence[float]) -> Callable[[Matrix, Ledger, Exits], None]:
+    """A function that walks some rows to their exits."""
+    believes = any(belief_for(threshold, forest) < NEVER for threshold in thresholds)
+    walked = walked_of(forest)._replace(believes=believes)
     prices = Prices(*forest.costs[:3])
 
-    def block(rows: slice, part: Matrix) -> None:
+    def settle(part: Matrix, ledger: Ledger, exits: Exits) -> None:
         room = queues(forest.n_trees, len(prices.cost), len(forest.prior))
-        paid = Ledger._make(column[rows] for column in ledger)
-        here = exits._replace(spent=exits.spent[rows], labels=exits.labels[rows])
-        settle_rows(walked, part, prices, paid, room, here)
+        settle_rows(walked, part, prices, ledger, room, exits)
 
-    _for_blocks(block, X, pool)
+    return settle
 
 
-def _for_blocks(block: Callable[[slice, Matrix], None], X: Matrix, pool: Executor | None = None) -> None:
+def _for_blocks(block: Callable[[slice, Matrix], None], X: Numbers, pool: Executor | None = None) -> None:
     def at(start: int) -> None:
         rows = slice(start, start + BLOCK)
         block(rows, np.require(X[rows], requirements=["C", "W"]))
@@ -133,17 +162,47 @@ class Answers(NamedTuple):
     ledger: Ledger
 
 
-def answers(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = None) -> Answers:
+def answers(forest: Forest, X: Numbers, answer: Answer, pool: Executor | None = None) -> Answers:
     """What rows get and pay, at once; labels and charges are those of ``labels`` and ``charge``."""
-    if answer == Answer.PROBA or forest.n_trees == 0:
-        share = shares(scores(forest, X, pool), forest.voting)
-        return Answers(labels(forest, X, pool), share, charge(forest, X, answer, pool))
-    ledger = open_ledger(len(X), forest.costs)
-    exits = exits_for(len(X), [forest.threshold], forest)
-    _settle(forest, X, ledger, exits, pool)
-    share = np.zeros((len(X), len(forest.prior)))
+    if answer == Answer.LABEL and forest.n_trees > 0:
+        return _label_answers(forest, X, pool)
+    votes, ledger = votes_and_charges(forest, X, pool)
+    label: Ids = votes.argmax(axis=1).astype(np.int32)
+    if forest.threshold < math.inf:
+        label = labels(forest, X, pool)
+    return Answers(label, shares(votes, forest.voting), ledger)
+
+
+def votes_and_charges(forest: Forest, X: Numbers, pool: Executor | None) -> tuple[Floats, Ledger]:
+    """The scores of every row and what it pays for them.
+
+    Rows walk the trees once for both, unless the order within a group matters.
+    """
+    if forest.n_trees == 0 or forest.costs.order_matters:
+        return scores(forest, X, pool), charge(forest, X, Answer.PROBA, pool)
+    votes, ledger = np.zeros((len(X), len(forest.prior))), open_ledger(len(X), forest.costs)
+    prices, find_leaves = Prices(*forest.costs[:3]), walker(forest, len(X))
+    masks = met_before(forest.nodes, forest.roots[:-1], len(prices.cost))
 
     def block(rows: slice, part: Matrix) -> None:
+        leaves = find_leaves(part)
+        add_votes(forest.least, leaves, votes[rows])
+        charge_leaves(masks, leaves, prices, nothing_met(len(part), forest), part_of(ledger, rows))
+
+    _for_blocks(block, X, pool)
+    return votes, ledger
+
+
+def _label_answers(forest: Forest, X: Numbers, pool: Executor | None) -> Answers:
+    """Labels alone, and what trees believe where they stand then."""
+    ledger = open_ledger(len(X), forest.costs)
+    exits = exits_for(len(X), [forest.threshold], forest)
+    share = np.zeros((len(X), len(forest.prior)))
+    settle = settler(forest, [forest.threshold])
+
+    def block(rows: slice, part: Matrix) -> None:
+        here = exits._replace(spent=exits.spent[rows], labels=exits.labels[rows])
+        settle(part, part_of(ledger, rows), here)
         add_beliefs(
             forest.nodes, forest.roots, forest.open, forest.belief, part, ledger.acquired[rows], share[rows]
         )
@@ -161,7 +220,7 @@ class Meter:
 
     def __init__(
         self,
-        X: Matrix,
+        X: Numbers,
         label: Ids,
         share: Floats,
         context: Context,
@@ -169,13 +228,14 @@ class Meter:
         most: int,
         pool: Executor | None,
     ) -> None:
-        self.X = np.require(X, requirements=["C", "W"])
-        self.label, self.context, self.answer, self.most, self.pool = label, context, answer, most, pool
-        self.share = share
-        self.ledger = open_ledger(len(X), context.costs)
+        self.X, self.label, self.share = X, label, share
+        self.context, self.answer, self.most, self.pool = context, answer, most, pool
         self.scores = np.zeros((len(X), len(context.prior)))
-        self.met = np.zeros((len(X), -(-X.shape[1] // 64)), np.uint64)
-        self.trees: list[Tree] = []
+        scored = len(X) if answer == Answer.PROBA else 0
+        self.spent = np.zeros(scored)
+        self.met = nothing_met(scored, context)
+        self.ledger = open_ledger(scored if context.costs.order_matters else 0, context.costs)
+        self.forests: list[Forest] = []
 
     def add(self, tree: Tree) -> tuple[float, float] | None:
         """Mean cost and error of the forest with one more tree; None where it is not measured."""
@@ -185,27 +245,35 @@ class Meter:
 
     def shares_with(self, tree: Tree) -> tuple[Floats, Floats] | None:
         """The same before it is summed: what each row adds to the cost, and each wrong one to the error."""
-        self.trees.append(tree)
-        one = join([tree], self.context)
-        self.scores += scores(one, self.X, self.pool)
+        self.forests.append(join([tree], self.context))
+        self._score(self.forests[-1])
+        paid = self.spent
         if self.answer == Answer.LABEL:
-            if not is_measured(len(self.trees), self.most):
+            if not is_measured(len(self.forests), self.most):
                 return None
-            spent = charge(join(self.trees, self.context), self.X, self.answer, self.pool).spent
-        else:
-            self._charge_scores(one)
-            spent = self.ledger.spent
+            paid = spent(joined(self.forests), self.X, self.answer, self.pool)
         wrong = self.scores.argmax(axis=1) != self.label
-        return self.share * spent, self.share[wrong]
+        return self.share * paid, self.share[wrong]
 
-    def _charge_scores(self, one: Forest) -> None:
-        """Add what one more tree costs to what was paid before."""
-        prices = Prices(*one.costs[:3])
-        if one.costs.order_matters:
-            charge_rows(one.nodes, one.roots, self.X, prices, self.ledger)
-        else:
-            masks = met_before(one.nodes, one.roots[:-1], len(prices.cost))
-            charge_leaves(masks, walker(one, len(self.X))(self.X), prices, self.met, self.ledger)
+    def _score(self, one: Forest) -> None:
+        """Add the votes of one more tree, and what all scores cost more."""
+        find_leaves, prices = walker(one, len(self.X)), Prices(*one.costs[:3])
+        masks = met_before(one.nodes, one.roots[:-1], len(prices.cost))
+
+        def block(rows: slice, part: Matrix) -> None:
+            leaves = find_leaves(part)
+            add_votes(one.least, leaves, self.scores[rows])
+            if self.answer == Answer.LABEL:
+                return
+            paid = part_of(self.ledger, rows)
+            if one.costs.order_matters:
+                charge_rows(one.nodes, one.roots, part, prices, paid)
+            else:
+                paid = open_ledger(len(part), one.costs)
+                charge_leaves(masks, leaves, prices, self.met[rows], paid)
+            self.spent[rows] = paid.spent
+
+        _for_blocks(block, self.X, self.pool)
 
 
 def is_measured(trees: int, most: int) -> bool:

@@ -57,7 +57,8 @@ def turns(train: Rows, validation: Rows, settings: Settings) -> Iterator[tuple[R
     for part in range(parts):
         judged = turn[alike] == part
         if judged.any():
-            rest = (np.concatenate(parts) for parts in zip(train.take(~judged), validation, strict=True))
+            whole = validation._replace(X=validation.X[:])
+            rest = (np.concatenate(parts) for parts in zip(train.take(~judged), whole, strict=True))
             yield Rows._make(rest), train.take(judged)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from fractions import Fraction
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
@@ -19,16 +20,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betaincinv
 
-from budgetforest.arrays import LEAF, Flags, Floats, Ids
+from budgetforest.arrays import LEAF, Counts, Flags, Floats, Ids
 from budgetforest.boost import Boost, boosted_trees
 from budgetforest.budget import Offer, Point, Recipe, without_hopeless
-from budgetforest.charge import charge, ladder, scores
+from budgetforest.charge import ladder, scores, spent
 from budgetforest.crossfit import Record, judged_by, turns
-from budgetforest.forest import Answer, Context, Voting, first_trees, join
-from budgetforest.grow import Sample
+from budgetforest.forest import Answer, Context, Forest, Voting, first_trees, join
+from budgetforest.grow import Sample, labels_of
 from budgetforest.prune import best_part, closure_of, pruned
 from budgetforest.saving import Growth, Owned, grow_one, grow_saving
 from budgetforest.split import Splitter
+from budgetforest.sums import exact_sum
 from budgetforest.train import Keep, Rows, Settings, context_of, make, n_rows, sample_of, totals_of
 from budgetforest.trained import context_for
 from budgetforest.tree import Tree, family
@@ -57,6 +59,8 @@ FORESTS = 12
 """How many are measured of a pool, at most: six, each in two sizes."""
 THRESHOLDS = 32
 """Exits tried of every forest."""
+MEASURED = 2**16
+"""Validation rows whose exits are held at a time."""
 
 
 def grow_frontier(
@@ -248,7 +252,7 @@ def few_rows(train: Rows, unit: float) -> Ids:
 
 def rate_for(features: Flags, settings: Settings, sample: Sample) -> float:
     """What a unit of cost is worth: at half the pool's price, all the entropy there is."""
-    share = np.bincount(sample.label, sample.weight, settings.n_classes) / sample.weight.sum()
+    share = np.bincount(labels_of(sample), sample.weight, settings.n_classes) / sample.weight.sum()
     nats = -float((share * np.log(np.where(share > 0, share, 1.0))).sum())
     price = float(settings.costs.least[features].sum())
     return nats / (2 * price) if price and features.sum() > 1 else 0.0
@@ -295,23 +299,36 @@ def measure(
     pool: Executor,
 ) -> list[Point]:
     """Mean cost and error on validation rows at every exit of the forest, and of a quarter of it."""
-    weight = validation.weight
-    share = (weight / weight.sum()).tolist()
+    total = int(validation.weight.sum())
     points = []
     full = join(trees, context_for(Point(recipe, len(trees), 0.0, 0.0), context, 1.0))
+    ends = thresholds(len(context.classes)) if answer == Answer.LABEL else [math.inf]
     for n in dict.fromkeys((quarter(len(trees)), len(trees))):
-        forest = first_trees(full, n)
-        ends = thresholds(len(context.classes)) if answer == Answer.LABEL else [math.inf]
-        exits = ladder(forest, validation.X, ends, pool)
-        if answer == Answer.PROBA:
-            exits.spent[:, 0] = charge(forest, validation.X, answer, pool).spent
-        first = first_allowed(exits.labels, allowed)
-        for at in range(first, len(ends)):
-            # exact sums, whatever the order of the rows
-            cost = math.fsum(s * paid for s, paid in zip(share, exits.spent[:, at].tolist(), strict=True))
-            error = int(weight[exits.labels[:, at] != validation.label].sum()) / int(weight.sum())
-            points.append(Point(recipe, n, cost, error, ends[at]))
+        cost, wrong, differ = measure_exits(first_trees(full, n), ends, validation, answer, pool)
+        for at in range(first_allowed(differ, len(validation.label), allowed), len(ends)):
+            points.append(Point(recipe, n, float(cost[at]), int(wrong[at]) / total, ends[at]))
     return points
+
+
+def measure_exits(
+    forest: Forest, ends: list[float], validation: Rows, answer: Answer, pool: Executor
+) -> tuple[list[Fraction], Counts, Counts]:
+    """At each threshold: mean cost, the weight of wrong labels, how many are not those of certain exit."""
+    total = int(validation.weight.sum())
+    cost = [Fraction(0) for _ in ends]
+    wrong, differ = np.zeros(len(ends), np.int64), np.zeros(len(ends), np.int64)
+    for start in range(0, len(validation.label), MEASURED):
+        rows = slice(start, start + MEASURED)
+        X, label, weight = validation.X[rows], validation.label[rows], validation.weight[rows]
+        exits = ladder(forest, X, ends, pool)
+        if answer == Answer.PROBA:
+            exits.spent[:, 0] = spent(forest, X, answer, pool)
+        paid = exits.spent * (weight / total)[:, None]
+        for at in range(len(ends)):
+            cost[at] += exact_sum(paid[:, at])
+            wrong[at] += weight[exits.labels[:, at] != label].sum()
+        differ += (exits.labels != exits.labels[:, -1:]).sum(axis=0)
+    return cost, wrong, differ
 
 
 def quarter(trees: int) -> int:
@@ -319,19 +336,19 @@ def quarter(trees: int) -> int:
     return max(1, trees // 4)
 
 
-def first_allowed(labels: Ids, allowed: Allowed | None) -> int:
+def first_allowed(differ: Counts, n: int, allowed: Allowed | None) -> int:
     """The first of ascending thresholds from which on labels differ seldom enough from certain exit's.
+
+    ``differ`` tells how many of ``n`` do at each.
 
     From certainty downwards, each threshold is tested in turn until one fails: such a sequence keeps the
     error rate of a single test (Learn then Test). Since several forests are tested, each has a share of it.
     """
-    n, ends = labels.shape
     if allowed is None:
         return 0
     risk = (1 - allowed.confidence) / allowed.forests
-    for at in range(ends - 2, -1, -1):
-        differ = int((labels[:, at] != labels[:, -1]).sum())
-        if most_likely_share(differ, n, risk) > allowed.disagreement:
+    for at in range(len(differ) - 2, -1, -1):
+        if most_likely_share(int(differ[at]), n, risk) > allowed.disagreement:
             return at + 1
     return 0
 

@@ -102,7 +102,6 @@ def _arrays(trained: Trained) -> dict[str, Array]:
     careful = [] if trained.surest is None else [trained.surest]
     return {
         **nodes._asdict(),
-        "counts": nodes.counts.astype(np.int32),  # training rows weigh at most 2**30 units
         "tree_nodes": np.array([len(tree.feature) for tree in trees], np.int32),
         "tree_branches": np.array([len(tree.branches) for tree in trees], np.int32),
         "prior": trained.context.prior,

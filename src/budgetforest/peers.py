@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from budgetforest.arrays import LEAF
+from budgetforest.arrays import LEAF, MOST_WEIGHT
 from budgetforest.costs import Costs
 from budgetforest.errors import InvalidCosts, InvalidParameter
 from budgetforest.forest import Context, Forest, Voting, join
@@ -61,14 +61,15 @@ def _schema(names: Sequence[str], costs: Costs) -> Schema:
 
 def _tree(fitted: Any) -> Tree:
     inner = fitted.children_left >= 0
-    rows = np.round(fitted.value[:, 0, :] * fitted.weighted_n_node_samples[:, None])
+    weight = fitted.weighted_n_node_samples
+    rows = np.round(fitted.value[:, 0, :] * (weight * min(1.0, MOST_WEIGHT / weight[0]))[:, None])
     return Tree(
         feature=np.where(inner, fitted.feature, LEAF).astype(np.int32),
         threshold=np.where(inner, fitted.threshold, np.nan),
         left=fitted.children_left.astype(np.int32),
         right=fitted.children_right.astype(np.int32),
         route=np.where(fitted.missing_go_to_left, MISSING_LEFT, MISSING_RIGHT).astype(np.uint8),
-        counts=rows.astype(np.int64),
+        counts=rows.astype(np.int32),
         impurity=fitted.impurity.copy(),
         branches=np.empty(0, np.int32),
         floor=np.full(1, np.nan),

@@ -23,10 +23,19 @@ from budgetforest.arrays import LEAF, Codes, Counts, Flags, Floats, Ids
 from budgetforest.binning import Columns
 from budgetforest.costs import Costs
 from budgetforest.draws import mix, tree_key, uniform
-from budgetforest.grow import LEFT, RIGHT, Sample, bootstrapped, fill_empty_branches, hang
+from budgetforest.grow import (
+    LEFT,
+    RIGHT,
+    Sample,
+    bootstrapped,
+    hang,
+    labels_of,
+    make_leaf,
+    with_all_branches,
+)
 from budgetforest.jit import inner, kernel
 from budgetforest.rows import Cells, partition, partition_by_code
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
+from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, only_first, room_for_nodes
 
 LEAST_GAIN = 1e-7
 """Nats of all rows of a node together; less is rounding, not progress."""
@@ -55,9 +64,9 @@ class Owned(NamedTuple):
     """What training rows have acquired so far, in all trees."""
 
     feature: NDArray[np.uint8]
-    """(m, n) 1 where a row has a feature; empty when nothing costs anything."""
+    """(m, n / 8) a bit for each row that has a feature; empty when nothing costs anything."""
     group: NDArray[np.uint8]
-    """(g, n) 1 where a row has one of a group."""
+    """(g, n / 8) the same for one of a group; empty where every feature is a group of its own."""
 
 
 class Desk(NamedTuple):
@@ -83,8 +92,7 @@ def grow_saving(
 
     After so many ``payers`` come free riders, which use only what their rows have: their rate is infinite.
     """
-    n, m = len(sample.label), len(costs.cost)
-    owned = Owned(np.zeros((m, n), np.uint8), np.zeros((len(costs.group_names), n), np.uint8))
+    owned = nothing_owned(len(sample.order), costs)
     number = 0
     while True:
         rate = growth.rate if number < payers else math.inf
@@ -92,23 +100,27 @@ def grow_saving(
         number += 1
 
 
+def nothing_owned(n_rows: int, costs: Costs) -> Owned:
+    """Room for what so many rows acquire."""
+    m, groups, n_bytes = len(costs.cost), len(costs.group_names), n_rows // 8 + 1
+    return Owned(np.zeros((m, n_bytes), np.uint8), np.zeros((groups if groups < m else 0, n_bytes), np.uint8))
+
+
 def grow_one(
     sample: Sample, growth: Growth, costs: Costs, owned: Owned, seed: int, number: int, bootstrap: bool
 ) -> Tree:
     """Tree ``number`` of a forest. At a rate of 0 it does not depend on the others."""
     key = tree_key(seed, number)
-    times = bootstrapped(sample, key) if bootstrap else sample.weight
+    times = bootstrapped(sample, key) if bootstrap else np.array(sample.weight)
     # rows that were not drawn go along where it matters what they acquire
     rows = (np.arange(len(times)) if growth.rate else np.flatnonzero(times)).astype(np.int32)
-    tree = empty_tree(2 * int((times > 0).sum()) + 1, growth.n_classes)
+    tree = room_for_nodes(2 * int((times > 0).sum()) + 1, growth.n_classes)
     desk = _desk(sample.columns, growth.n_classes, len(rows))
     size, branches = saving_tree(
-        sample.columns, sample.label, times, rows, growth, costs[:3], owned, key, tree, desk
+        sample.columns, labels_of(sample), times, rows, growth, costs[:3], owned, key, tree, desk
     )
-    if len(branches):
-        fill_empty_branches(tree.counts[:size].sum(axis=1), tree, branches)
     tree.floor[0] = np.nan
-    return Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
+    return with_all_branches(only_first(tree, size)._replace(branches=branches))
 
 
 def _desk(columns: Columns, k: int, n_rows: int) -> Desk:
@@ -141,7 +153,7 @@ class Split(NamedTuple):
 def saving_tree(
     columns: Columns,
     label: Ids,
-    times: Counts,
+    times: Ids,
     rows: Ids,
     growth: Growth,
     prices: tuple[Floats, Floats, Ids],
@@ -164,6 +176,7 @@ def saving_tree(
         key = desk.keys[waiting]
         node = size
         size += 1
+        make_leaf(tree, node)
         hang(tree, branches, parent, slot, node)
         here = rows[start:stop]
         counts = tree.counts[node]
@@ -226,7 +239,7 @@ def _put(desk: Desk, at: int, start: int, stop: int, parent: int, slot: int, key
 
 
 @inner
-def _weight(rows: Ids, times: Counts) -> int:
+def _weight(rows: Ids, times: Ids) -> int:
     total = 0
     for i in range(len(rows)):
         total += times[rows[i]]
@@ -239,11 +252,11 @@ def _times_log(n: int, logs: Floats) -> float:
 
 
 @inner
-def _entropy(counts: Counts, n: int, logs: Floats) -> float:
+def _entropy(counts: Ids, n: int, logs: Floats) -> float:
     """Nats of all rows together, n H."""
     total = _times_log(n, logs)
     for c in range(len(counts)):
-        total -= _times_log(counts[c], logs)
+        total -= _times_log(int(np.int64(counts[c])), logs)  # as wide as others, or numba compiles it twice
     return total
 
 
@@ -251,13 +264,13 @@ def _entropy(counts: Counts, n: int, logs: Floats) -> float:
 def _best_split(
     columns: Columns,
     label: Ids,
-    times: Counts,
+    times: Ids,
     rows: Ids,
     growth: Growth,
     prices: tuple[Floats, Floats, Ids],
     owned: Owned,
     key: np.uint64,
-    counts: Counts,
+    counts: Ids,
     n: int,
     mixed: float,
     desk: Desk,
@@ -294,7 +307,7 @@ def _best_split(
 
 @inner
 def _tally(
-    codes: Codes, missing: int, rows: Ids, label: Ids, times: Counts, tally: NDArray[np.int64]
+    codes: Codes, missing: int, rows: Ids, label: Ids, times: Ids, tally: NDArray[np.int64]
 ) -> tuple[int, int]:
     """Class counts by code; returns the lowest and the highest code present, missing not counted."""
     low = missing
@@ -326,7 +339,7 @@ def _numeric_gain(
     low: int,
     high: int,
     missing: int,
-    counts: Counts,
+    counts: Ids,
     n: int,
     mixed: float,
     growth: Growth,
@@ -399,20 +412,27 @@ def _nominal_gain(
 @inner
 def acquire(j: int, rows: Ids, prices: tuple[Floats, Floats, Ids], owned: Owned) -> None:
     """The rows of a node have a feature from now on."""
+    shared = len(owned.group) > 0
     for i in range(len(rows)):
-        owned.feature[j, rows[i]] = 1
-        owned.group[prices[2][j], rows[i]] = 1
+        at = rows[i] >> 3
+        bit = 1 << (rows[i] & 7)
+        owned.feature[j, at] |= bit
+        if shared:
+            owned.group[prices[2][j], at] |= bit
 
 
 @inner
-def price_of(j: int, rows: Ids, times: Counts, prices: tuple[Floats, Floats, Ids], owned: Owned) -> float:
+def price_of(j: int, rows: Ids, times: Ids, prices: tuple[Floats, Floats, Ids], owned: Owned) -> float:
     """What the rows of a node would pay for a feature, all together."""
     cost, discount, group = prices
+    shared = len(owned.group) > 0
     lacking = 0
     opened = 0
     for i in range(len(rows)):
-        if owned.feature[j, rows[i]] == 0:
+        at = rows[i] >> 3
+        bit = 1 << (rows[i] & 7)
+        if owned.feature[j, at] & bit == 0:
             lacking += times[rows[i]]
-            if owned.group[group[j], rows[i]] == 1:
+            if shared and owned.group[group[j], at] & bit != 0:
                 opened += times[rows[i]]
     return float(cost[j] * (lacking - opened) + discount[j] * opened)

@@ -107,6 +107,10 @@ class Queues(NamedTuple):
     """(m) the first tree that waits for a feature, -1 if none does."""
     waiting: Ids
     """(m) how many wait."""
+    wanted: Ids
+    """(m) the features that trees wait for, in any order, and some that were acquired since."""
+    n_wanted: Ids
+    """(1) how many these are: never more than trees have been."""
     low: Floats
     """(k) the least that all trees together can still give to each class."""
     high: Floats
@@ -121,8 +125,10 @@ def queues(n_trees: int, n_features: int, n_classes: int) -> Queues:
     return Queues(
         np.empty(n_trees, ids),
         np.empty(n_trees, ids),
+        np.full(n_features, -1, ids),
+        np.zeros(n_features, ids),
         np.empty(n_features, ids),
-        np.empty(n_features, ids),
+        np.zeros(1, ids),
         np.empty(n_classes, votes),
         np.empty(n_classes, votes),
         np.empty(n_classes, np.int64),
@@ -172,7 +178,7 @@ def settle_row(
                 level += 1
             if level == len(exits.enough):
                 return
-            j = next_feature(q.waiting, prices, ledger, i, np.inf)
+            j = next_feature(q, prices, ledger, i, np.inf)
             if j < 0:
                 label = _final_label(q.at, forest.least, q.low)
         if label >= 0:
@@ -189,18 +195,20 @@ def acquire_next(
 ) -> None:
     """Row ``i`` pays for feature ``j``, and the trees that waited for it move on."""
     pay(i, j, prices, ledger)
-    t = int(np.int64(q.first[j]))  # as wide as a loop's, or numba compiles _wait twice
+    t = int(np.int64(q.first[j]))  # as wide as a loop's, or numba compiles functions twice
     q.first[j] = -1
     q.waiting[j] = 0
     while t >= 0:
         after = int(np.int64(q.following[t]))
+        before = q.at[t]
+        node = _walk_on(int(np.int64(before)), forest, X, i, ledger)
         for c in range(len(q.low)):
-            q.low[c] -= forest.least[q.at[t], c]
-            q.high[c] -= forest.most[q.at[t], c]
+            q.low[c] = q.low[c] - forest.least[before, c] + forest.least[node, c]
+            q.high[c] = q.high[c] - forest.most[before, c] + forest.most[node, c]
         if forest.believes:
             for c in range(len(q.low)):
-                q.belief[c] -= forest.belief[q.at[t], c]
-        _wait(t, forest, X, i, ledger, q)
+                q.belief[c] += np.int64(forest.belief[node, c]) - forest.belief[before, c]
+        _wait(t, node, forest, q)
         t = after
 
 
@@ -217,33 +225,42 @@ def leader_of(belief: Counts) -> int:
 @inner
 def start_row(forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues) -> None:
     """All trees from their roots through what is known."""
-    for j in range(len(q.first)):
-        q.first[j] = -1
-        q.waiting[j] = 0
+    for at in range(q.n_wanted[0]):
+        q.first[q.wanted[at]] = -1
+        q.waiting[q.wanted[at]] = 0
+    q.n_wanted[0] = 0
     for c in range(len(q.low)):
         q.low[c] = 0.0
         q.high[c] = 0.0
         q.belief[c] = 0
     for t in range(len(q.at)):
-        q.at[t] = forest.roots[t]
-        _wait(t, forest, X, i, ledger, q)
+        node = _walk_on(int(np.int64(forest.roots[t])), forest, X, i, ledger)
+        for c in range(len(q.low)):
+            q.low[c] += forest.least[node, c]
+            q.high[c] += forest.most[node, c]
+        if forest.believes:
+            for c in range(len(q.low)):
+                q.belief[c] += forest.belief[node, c]
+        _wait(t, node, forest, q)
 
 
 @inner
-def _wait(t: int, forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues) -> None:
-    """Move a tree on through what is known, count its outlook, and let it wait if it is open."""
-    node = int(np.int64(q.at[t]))
+def _walk_on(node: int, forest: Walked, X: Matrix, i: int, ledger: Ledger) -> int:
+    """Where a tree stands, through what is known."""
     while forest.open[node] and ledger.acquired[i, forest.nodes.feature[node]]:
         node = child_of(forest.nodes, node, X[i, forest.nodes.feature[node]])
+    return node
+
+
+@inner
+def _wait(t: int, node: int, forest: Walked, q: Queues) -> None:
+    """Let a tree stand at a node, and wait if it is open."""
     q.at[t] = node
-    for c in range(len(q.low)):
-        q.low[c] += forest.least[node, c]
-        q.high[c] += forest.most[node, c]
-    if forest.believes:
-        for c in range(len(q.low)):
-            q.belief[c] += forest.belief[node, c]
     if forest.open[node]:
         j = forest.nodes.feature[node]
+        if q.waiting[j] == 0:
+            q.wanted[q.n_wanted[0]] = j
+            q.n_wanted[0] += 1
         q.following[t] = q.first[j]
         q.first[j] = t
         q.waiting[j] += 1
@@ -287,8 +304,8 @@ def look_row(
     """One row whose trees stand where they wait: (need, label, certain)."""
     label = certain_label(q.low, q.high, forest.slack)
     waits = False
-    for j in range(len(q.waiting)):
-        waits |= q.waiting[j] > 0
+    for at in range(q.n_wanted[0]):
+        waits |= q.waiting[q.wanted[at]] > 0
     if not waits:
         return -1, _final_label(q.at, forest.least, q.low), True
     if labels_only and label >= 0:
@@ -298,7 +315,7 @@ def look_row(
         return -1, leader, False
     need = -1
     if labels_only:
-        need = next_feature(q.waiting, prices, ledger, i, limit)
+        need = next_feature(q, prices, ledger, i, limit)
     else:
         for t in range(len(q.at)):  # one tree after the other
             if forest.open[q.at[t]]:
@@ -327,19 +344,32 @@ def certain_label(low: Floats, high: Floats, slack: float) -> int:
 
 
 @inner
-def next_feature(waiting: Ids, prices: Prices, ledger: Ledger, i: int, limit: float) -> int:
-    """The affordable feature that most trees wait for per cost, the lowest column among equals; else -1."""
+def next_feature(q: Queues, prices: Prices, ledger: Ledger, i: int, limit: float) -> int:
+    """The affordable feature that most trees wait for per cost, the lowest column among equals; else -1.
+
+    What costs nothing comes first. Features acquired since the last time leave the list.
+    """
     best = -1
     most = 0.0
-    for j in range(len(waiting)):
-        if waiting[j] > 0:
-            opened = ledger.opened[i, prices.group[j]]
-            price = prices.discount[j] if opened else prices.cost[j]
-            if price == 0.0:
-                return j
-            if waiting[j] / price > most and ledger.spent[i] + price <= limit:
+    free = False
+    kept = 0
+    for at in range(q.n_wanted[0]):
+        j = int(np.int64(q.wanted[at]))
+        if q.waiting[j] == 0:
+            continue
+        q.wanted[kept] = j
+        kept += 1
+        opened = ledger.opened[i, prices.group[j]]
+        price = prices.discount[j] if opened else prices.cost[j]
+        if price == 0.0:
+            best = min(best, j) if free else j
+            free = True
+        elif not free and ledger.spent[i] + price <= limit:
+            worth = q.waiting[j] / price
+            if worth > most or (worth == most and j < best):
                 best = j
-                most = waiting[j] / price
+                most = worth
+    q.n_wanted[0] = kept
     return best
 
 

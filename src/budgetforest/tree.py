@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, Counts, Floats, Ids
+from budgetforest.arrays import LEAF, Floats, Ids
 
 MISSING_RIGHT, MISSING_LEFT, BY_CATEGORY = 0, 1, 2
 
@@ -30,8 +30,8 @@ class Tree(NamedTuple):
     """(d) child of values above the threshold; for a nominal node, its number of categories."""
     route: np.ndarray[tuple[int], np.dtype[np.uint8]]
     """(d) where missing values go: ``MISSING_RIGHT``, ``MISSING_LEFT`` or ``BY_CATEGORY``."""
-    counts: Counts
-    """(d, k) class counts of the training rows, in units of weight."""
+    counts: Ids
+    """(d, k) class counts of the training rows, in units of weight: at most 2^30, see ``train``."""
     impurity: Floats
     """(d) F of the counts."""
     branches: Ids
@@ -48,11 +48,33 @@ def empty_tree(n_nodes: int, n_classes: int) -> Tree:
         left=np.full(n_nodes, -1, np.int32),
         right=np.full(n_nodes, -1, np.int32),
         route=np.zeros(n_nodes, np.uint8),
-        counts=np.zeros((n_nodes, n_classes), np.int64),
+        counts=np.zeros((n_nodes, n_classes), np.int32),
         impurity=np.zeros(n_nodes),
         branches=np.empty(0, np.int32),
         floor=np.full(1, np.inf),
     )
+
+
+def room_for_nodes(most: int, n_classes: int) -> Tree:
+    """Room for at most so many nodes; a node that is never written takes no memory."""
+    return Tree(
+        feature=np.empty(most, np.int32),
+        threshold=np.empty(most),
+        left=np.empty(most, np.int32),
+        right=np.empty(most, np.int32),
+        route=np.empty(most, np.uint8),
+        counts=np.empty((most, n_classes), np.int32),
+        impurity=np.empty(most),
+        branches=np.empty(0, np.int32),
+        floor=np.full(1, np.inf),
+    )
+
+
+def only_first(tree: Tree, size: int) -> Tree:
+    """A tree of which so many nodes were used, in place: the rest of its memory is given back."""
+    for part in tree[:-2]:
+        part.resize((size, *part.shape[1:]), refcheck=False)
+    return tree
 
 
 def next_node(tree: Tree, node: int, value: float) -> int:

@@ -217,12 +217,14 @@ def put_together(found: list[Found], settings: Settings) -> tuple[Columns, Flags
 def encoded(rows: Rows, start: Counts, columns: Columns) -> Block:
     """A block as codes, its rows in the order of their contents."""
     order = in_order(rows.hashes, 0)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order), dtype=np.int32)
     m = len(columns.n_codes)
     codes = np.empty((m, len(order)), columns.codes.dtype)
     for first in range(0, m, COLUMN_BLOCK):
         for j, column in enumerate(columns_of(rows.X, first), first):
             points = columns.points[columns.offset[j] : columns.offset[j + 1]]
             every = columns.nominal[j] or columns.ranked
-            encode(column[order], points[:-1] if every else points, columns.n_codes[j], codes[j])
+            encode(column, points[:-1] if every else points, columns.n_codes[j], place, codes[j])
     here = columns._replace(codes=codes)
     return Block(here, rows.label[order], rows.weight[order], start[order])

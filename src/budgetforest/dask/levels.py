@@ -47,7 +47,7 @@ class Block(NamedTuple):
 
     columns: Columns
     label: Ids
-    weight: Counts
+    weight: Ids
     start: Counts
     """(n) the weight of the rows of all blocks that come before."""
 
@@ -302,12 +302,21 @@ def pick(block: Block, standing: Standing, first: int, last: int) -> Picked:
 
 def finish(columns: Columns, plan: Plan, keys: Sequence[np.uint64], parts: list[Picked]) -> list[Tree]:
     """The subtrees of small nodes."""
-    codes = np.ascontiguousarray(np.concatenate([part.codes for part in parts], axis=1))
     label, times, place = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])
-    here = columns._replace(codes=codes)
-    order = np.lexsort((label, place)).astype(np.int32)
-    ends = np.searchsorted(place[order], np.arange(len(keys) + 1))
+    order = np.lexsort((label, place))
+    here = columns._replace(codes=np.concatenate([part.codes for part in parts], axis=1).take(order, axis=1))
+    at_class = place[order].astype(np.int64) * plan.n_classes + label[order]
+    ends = np.searchsorted(at_class, np.arange(len(keys) * plan.n_classes), "right")
+    ends = ends.reshape(len(keys), plan.n_classes)
+    starts = np.append(0, ends[:, -1])
     return [
-        grow_below(here, label, times, order[ends[at] : ends[at + 1]], plan, np.uint64(key))
+        grow_below(
+            here,
+            ends[at],
+            times[order],
+            np.arange(starts[at], starts[at + 1], dtype=np.int32),
+            plan,
+            np.uint64(key),
+        )
         for at, key in enumerate(keys)
     ]

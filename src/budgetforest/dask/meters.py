@@ -11,11 +11,11 @@ from fractions import Fraction
 import numpy as np
 from distributed import Future
 
-from budgetforest.arrays import Floats
 from budgetforest.charge import Meter
 from budgetforest.dask.cluster import Cluster
 from budgetforest.forest import Context
 from budgetforest.ledger import Ledger
+from budgetforest.sums import exact_sum
 from budgetforest.train import Measured, Rows, Settings, Totals
 from budgetforest.tree import Tree
 
@@ -51,7 +51,8 @@ def open_meter(rows: Rows, total: int, context: Context, settings: Settings) -> 
 def with_tree(before: tuple[Meter, Sums | None], tree: Tree) -> tuple[Meter, Sums | None]:
     """The meter with one more tree, and what it measures, as a new one: tasks may be run again."""
     meter = copy.copy(before[0])
-    meter.scores, meter.met, meter.trees = meter.scores.copy(), meter.met.copy(), meter.trees.copy()
+    meter.scores, meter.met, meter.forests = meter.scores.copy(), meter.met.copy(), meter.forests.copy()
+    meter.spent = meter.spent.copy()
     meter.ledger = Ledger._make(part.copy() for part in meter.ledger)
     parts = meter.shares_with(tree)
     return meter, (exact_sum(parts[0]), exact_sum(parts[1])) if parts else None
@@ -60,20 +61,3 @@ def with_tree(before: tuple[Meter, Sums | None], tree: Tree) -> tuple[Meter, Sum
 def sums_of(measured: tuple[Meter, Sums | None]) -> Sums | None:
     """What was measured."""
     return measured[1]
-
-
-def exact_sum(values: Floats) -> Fraction:
-    """The sum, not rounded; rounded it is that of ``math.fsum``.
-
-    >>> float(exact_sum(np.full(10, 0.1)))
-    1.0
-    """
-    share, power = np.frexp(values)
-    whole = (share * 2.0**53).astype(np.int64)
-    total = Fraction(0)
-    for each in np.unique(power):
-        part = whole[power == each]
-        # high and low half apart: neither sum overflows
-        number = (int((part >> 26).sum()) << 26) + int((part & (2**26 - 1)).sum())
-        total += number * Fraction(2) ** (int(each) - 53)
-    return total

@@ -16,9 +16,9 @@ from sklearn.utils.validation import _check_sample_weight, _check_y
 from budgetforest.arrays import Counts, Floats
 from budgetforest.binning import hash_rows
 from budgetforest.dask.cluster import Cluster
-from budgetforest.dask.meters import exact_sum
 from budgetforest.dask.sources import Raw
 from budgetforest.intake import accepted, check_totals, known_rows, later_rows, learn_names
+from budgetforest.sums import exact_sum
 from budgetforest.table import Schema, learn_schema, merged_schema
 from budgetforest.train import Rows, Scale, Totals, in_units, scale_for, together, totals_of
 
