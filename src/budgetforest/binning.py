@@ -162,10 +162,12 @@ def find_points(column: Matrix, weights: Ids | None, *, ranked: bool, max_bins: 
 
 
 def _beside_edges(ascending: Matrix, bins: int) -> Census:
-    """Of the census of many values only those next to edges, without a list of all."""
+    """Of the census of many values only those next to edges, and the largest, without a list of all."""
     low = np.unique(ascending[_ranks(len(ascending), bins) - 1])
     after = np.searchsorted(ascending, low, "right")
-    values = np.unique(np.append(low, ascending[after[after < len(ascending)]]))
+    values = np.unique(
+        np.concatenate([low, ascending[np.minimum(after, len(ascending) - 1)], ascending[-1:]])
+    )
     return Census(values, np.searchsorted(ascending, values, "right"), False)
 
 
