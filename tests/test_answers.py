@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from budgetforest import BudgetForestClassifier
-from budgetforest.charge import answerer, charge, labels, scores
+from budgetforest.charge import answerer, charge, labels, scores, spent
 from budgetforest.forest import Answer, shares
 
 PAPER = {"method": "paper", "alpha": 0, "max_trees": 7}
@@ -33,6 +33,7 @@ def test_answers_are_labels_charges_and_beliefs(parameters, answer):
     assert np.array_equal(given.label, labels(forest, X))
     for mine, other in zip(given.ledger, charge(forest, X, answer), strict=True):
         assert np.array_equal(mine, other)
+    assert np.array_equal(given.ledger.spent, spent(forest, X, answer))
     if answer == Answer.PROBA:
         assert np.array_equal(given.share, shares(scores(forest, X), forest.voting))
         return

@@ -1,11 +1,22 @@
 """Columns as codes."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgetforest.binning import encode, find_points, midpoints
+from budgetforest.binning import (
+    census_of,
+    columns_of,
+    encode,
+    find_points,
+    midpoints,
+    points_of,
+    single_valued,
+)
+from budgetforest.table import Picked
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
@@ -16,11 +27,12 @@ def test_code_is_at_most_b_if_and_only_if_the_value_is_at_most_edge_b(values, ma
     weights = np.array(data.draw(st.lists(st.integers(1, 5), min_size=len(values), max_size=len(values))))
     edges = find_points(column, weights, ranked=False, max_bins=max_bins)
     codes = np.empty(len(column), np.uint8)
-    encode(column, edges, len(edges) + 1, codes)
+    place = np.random.default_rng(len(values)).permutation(len(values)).astype(np.int32)
+    encode(column, edges, len(edges) + 1, place, codes)
     assert len(edges) < max_bins
     assert (np.diff(edges) > 0).all()
     for b, edge in enumerate(edges):
-        np.testing.assert_array_equal(codes <= b, column <= edge)
+        np.testing.assert_array_equal(codes[place] <= b, column <= edge)
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=80), st.integers(2, 10), st.integers(0, 9))
@@ -43,6 +55,27 @@ def test_bins_of_a_continuous_column_are_equally_full():
     assert set(counts) == {100}
 
 
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=400), st.integers(2, 40), st.booleans())
+def test_edges_of_rows_that_weigh_1_are_those_of_the_whole_census(values, bins, gaps):
+    column = np.array(values, float)
+    column[: gaps * len(column) // 3] = np.nan
+    whole = points_of(census_of(column, None), ranked=False, max_bins=bins)
+    np.testing.assert_array_equal(find_points(column, None, ranked=False, max_bins=bins), whole)
+
+
+def test_picked_rows_read_as_copied_ones_do():
+    rng = np.random.default_rng(0)
+    X = rng.random((2_500, 20), dtype=np.float32)
+    X[:, 3], X[:, 4] = 1.0, np.nan
+    rows = rng.permutation(len(X))[:2_100].astype(np.int32)
+    picked, copied = Picked(X, rows), X[rows]
+    np.testing.assert_array_equal(columns_of(picked, 16), copied[:, 16:].T)
+    np.testing.assert_array_equal(picked[5:9], copied[5:9])
+    assert single_valued(picked).tolist() == [j in (3, 4) for j in range(20)]
+    assert (picked.shape, len(picked), picked.dtype) == (copied.shape, len(copied), copied.dtype)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(picked)), copied)
+
+
 @pytest.mark.parametrize(
     ("low", "high"), [(1.0, np.nextafter(1.0, 2)), (1e308, 1.7e308), (-5e-324, 0.0), (-1.7e308, 1.7e308)]
 )
@@ -54,5 +87,11 @@ def test_midpoint_parts_its_neighbours(low, high):
 def test_missing_values_have_the_code_after_the_last():
     column = np.array([1.0, np.nan, 3.0])
     codes = np.empty(3, np.uint8)
-    encode(column, find_points(column, np.ones(3, int), ranked=False, max_bins=256), 2, codes)
-    assert codes.tolist() == [0, 2, 1]
+    encode(
+        column,
+        find_points(column, np.ones(3, int), ranked=False, max_bins=256),
+        2,
+        np.array([1, 0, 2], np.int32),
+        codes,
+    )
+    assert codes.tolist() == [2, 0, 1]

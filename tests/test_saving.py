@@ -23,13 +23,16 @@ def sample_of(X, y, weight=None, nominal=()):
     m = X.shape[1]
     categories = tuple(tuple(range(4)) if j in nominal else None for j in range(m))
     schema = Schema(tuple(f"x{j}" for j in range(m)), categories)
-    weight = np.ones(len(y), np.int64) if weight is None else np.asarray(weight, np.int64)
-    with ThreadPoolExecutor(1) as pool:
-        columns = to_columns(X, weight, schema, ranked=False, max_bins=256, pool=pool)
+    weight = np.ones(len(y), np.int32) if weight is None else np.asarray(weight, np.int32)
     label = y.astype(np.int32)
+    by_class = np.argsort(label, kind="stable")
+    place = np.empty(len(y), np.int32)
+    place[by_class] = np.arange(len(y))
+    with ThreadPoolExecutor(1) as pool:
+        columns = to_columns(X, place, weight, schema, ranked=False, max_bins=256, pool=pool)
     order = in_order(hash_rows(X, label, schema), 0)
-    by_class = np.argsort(label, kind="stable").astype(np.int32)
-    return Sample(columns, label, weight, order, by_class, int(weight.sum()))
+    ends, upto = np.cumsum(np.bincount(label)), np.cumsum(weight[order])
+    return Sample(columns, ends, weight[by_class], place[order], upto, int(weight.sum()))
 
 
 def priced(cost, group=None, discount=None):

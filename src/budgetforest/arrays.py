@@ -37,5 +37,8 @@ Anything: TypeAlias = Any
 MAX_CODES = 256
 """Codes of the binned splitter fit one byte."""
 
+MOST_WEIGHT = 2**30
+"""Of all training rows, in whole numbers: counts fit 32 bits."""
+
 LEAF = -1
 """The feature of a node that does not split."""

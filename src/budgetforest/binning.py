@@ -16,13 +16,19 @@ import numpy as np
 from budgetforest.arrays import Codes, Counts, Flags, Floats, Ids, Keys, Matrix
 from budgetforest.draws import add_cells, name_key
 from budgetforest.jit import kernel
-from budgetforest.table import Schema
+from budgetforest.table import Numbers, Schema
 
 ROW_BLOCK = 1024
-"""Rows hashed at a time."""
+"""Rows hashed, or read, at a time."""
 
 COLUMN_BLOCK = 16
 """Columns read from the caller's rows at a time: their floats share a line of the cache."""
+
+MOST_BYTES = 2**26
+"""Of the columns read at a time; of very many rows it is one column."""
+
+ENCODED = 2**14
+"""Rows encoded at a time, as doubles."""
 
 NONE, ONE, EIGHT = np.uintp(0), np.uintp(1), np.uintp(8)
 
@@ -55,26 +61,37 @@ def hash_rows(X: Matrix, y: Ids, schema: Schema) -> Keys:
     keys = keys_of(schema)
     for start in range(0, len(y), ROW_BLOCK):
         part = slice(start, start + ROW_BLOCK)
-        add_cells(hashes[part], _plain(X[part].astype(np.float64, order="C")).view(np.uint64), keys)
+        add_cells(hashes[part], X[part].astype(np.float64, order="C").view(np.uint64), keys)
     return hashes
 
 
-def single_valued(X: Matrix) -> Flags:
+def single_valued(X: Numbers) -> Flags:
     """(m) whether all rows have the same value in a column, or none has any."""
-    same: Flags = (X[:1] == X).all(axis=0) | np.isnan(X).all(axis=0)
+    first = X[:1][0]
+    missing = np.isnan(first)
+    same = np.ones(len(first), bool)
+    for start in range(0, len(X), ROW_BLOCK):
+        part = X[start : start + ROW_BLOCK, same]
+        same[same] = ((part == first[same]) | (np.isnan(part) & missing[same])).all(axis=0)
+        if not same.any():
+            break
     return same
 
 
 def to_columns(
-    X: Matrix,
-    weights: Counts,
+    X: Numbers,
+    place: Ids,
+    weights: Ids,
     schema: Schema,
     *,
     ranked: bool,
     max_bins: int,
     pool: Executor,
 ) -> Columns:
-    """Find the points of every column and encode it. ``weights`` (n) are whole numbers."""
+    """Find the points of every column and encode it; row i goes to ``place[i]``.
+
+    ``weights`` (n) are whole numbers.
+    """
     nominal = schema.nominal
     m = X.shape[1]
     unweighted = bool((weights == 1).all())
@@ -84,9 +101,11 @@ def to_columns(
     n_codes = np.empty(m, np.int32)
     gaps = np.empty(m, bool)
 
+    width = int(np.clip(MOST_BYTES // (X.dtype.itemsize * len(weights)), 1, COLUMN_BLOCK))
+
     def encode_block(start: int) -> list[Floats]:
         found = []
-        for j, column in enumerate(columns_of(X, start), start):
+        for j, column in enumerate(columns_of(X, start, width), start):
             points = np.arange(kinds[j], dtype=np.float64)
             if not nominal[j]:
                 points = find_points(
@@ -94,18 +113,22 @@ def to_columns(
                 )
             every = bool(nominal[j]) or ranked
             n_codes[j] = n_codes_of(points, every)
-            gaps[j] = encode(column, points[:-1] if every else points, n_codes[j], codes[j])
+            gaps[j] = encode(column, points[:-1] if every else points, n_codes[j], place, codes[j])
             found.append(points)
         return found
 
-    points = [found for block in pool.map(encode_block, range(0, m, COLUMN_BLOCK)) for found in block]
+    points = [found for block in pool.map(encode_block, range(0, m, width)) for found in block]
     offset = np.concatenate([[0], np.cumsum([len(p) for p in points])]).astype(np.int64)
     return Columns(codes, n_codes, np.concatenate(points), offset, nominal, gaps, keys_of(schema), ranked)
 
 
-def columns_of(X: Matrix, start: int) -> Matrix:
-    """Some columns as rows, from ``start`` on; equal values have equal bits."""
-    return _plain(np.array(np.ascontiguousarray(X[:, start : start + COLUMN_BLOCK]).T, order="C"))
+def columns_of(X: Numbers, start: int, width: int = COLUMN_BLOCK) -> Matrix:
+    """Some columns as rows, from ``start`` on, without negative zeros."""
+    stop = min(start + width, X.shape[1])
+    found = np.empty((stop - start, len(X)), X.dtype)
+    for row in range(0, len(X), ROW_BLOCK):
+        np.add(X[row : row + ROW_BLOCK, start:stop].T, 0.0, out=found[:, row : row + ROW_BLOCK])
+    return found
 
 
 def n_codes_of(points: Floats, every: bool) -> int:
@@ -124,12 +147,31 @@ class Census(NamedTuple):
     """Whether some row has no value."""
 
 
-def find_points(column: Matrix, weights: Counts | None, *, ranked: bool, max_bins: int) -> Floats:
+def find_points(column: Matrix, weights: Ids | None, *, ranked: bool, max_bins: int) -> Floats:
     """Distinct values (ranked), or edges between at most ``max_bins`` quantile bins."""
-    return points_of(census_of(column, None if ranked else weights), ranked=ranked, max_bins=max_bins)
+    if ranked or weights is not None:
+        return points_of(census_of(column, None if ranked else weights), ranked=ranked, max_bins=max_bins)
+    ascending: Any = np.sort(column)
+    ascending = ascending[: np.searchsorted(ascending, np.nan)]  # missing values come last
+    bins = max_bins - int(len(ascending) < len(column))
+    steps = ascending[1:] != ascending[:-1]
+    if np.count_nonzero(steps) >= bins:
+        return quantile_edges(_beside_edges(ascending, bins), bins)
+    last = np.flatnonzero(steps)
+    return midpoints(ascending[last].astype(np.float64), ascending[last + 1].astype(np.float64))
 
 
-def census_of(column: Matrix, weights: Counts | None) -> Census:
+def _beside_edges(ascending: Matrix, bins: int) -> Census:
+    """Of the census of many values only those next to edges, and the largest, without a list of all."""
+    low = np.unique(ascending[_ranks(len(ascending), bins) - 1])
+    after = np.searchsorted(ascending, low, "right")
+    values = np.unique(
+        np.concatenate([low, ascending[np.minimum(after, len(ascending) - 1)], ascending[-1:]])
+    )
+    return Census(values, np.searchsorted(ascending, values, "right"), False)
+
+
+def census_of(column: Matrix, weights: Ids | None) -> Census:
     """The census of a column; without weights every row counts once."""
     order = None if weights is None else np.argsort(column, kind="stable")
     ascending: Any = np.sort(column) if order is None else column[order]
@@ -166,10 +208,14 @@ def points_of(census: Census, *, ranked: bool, max_bins: int) -> Floats:
 def quantile_edges(census: Census, bins: int) -> Floats:
     """The edges of so many bins; of the census only the values next to them are needed."""
     values, upto, _ = census
-    wanted = -(-np.arange(1, bins) * int(upto[-1]) // bins)
-    last = np.unique(np.searchsorted(upto, wanted))
+    last = np.unique(np.searchsorted(upto, _ranks(int(upto[-1]), bins)))
     last = last[last < len(values) - 1]
     return midpoints(values[last].astype(np.float64), values[last + 1].astype(np.float64))
+
+
+def _ranks(weight: int, bins: int) -> Counts:
+    """The quantiles between bins, as counts of rows."""
+    return -(-np.arange(1, bins) * weight // bins)
 
 
 def midpoints(low: Floats, high: Floats) -> Floats:
@@ -180,15 +226,19 @@ def midpoints(low: Floats, high: Floats) -> Floats:
     return np.where(middle < high, middle, low)
 
 
-def encode(column: Matrix, steps: Floats, missing: int, codes: Codes) -> bool:
-    """``codes[i]`` = how many steps lie below ``column[i]``; returns whether some are missing."""
+def encode(column: Matrix, steps: Floats, missing: int, place: Ids, codes: Codes) -> bool:
+    """``codes[place[i]]`` = how many steps lie below ``column[i]``; returns whether some are missing."""
     full = np.full((1 << len(steps).bit_length()) - 1, np.inf)
     full[: len(steps)] = steps
-    return bool(count_below(column.astype(np.float64), full, missing, codes))
+    gaps = False
+    for start in range(0, len(column), ENCODED):
+        part = slice(start, start + ENCODED)
+        gaps |= bool(count_below(column[part].astype(np.float64), full, missing, place[part], codes))
+    return gaps
 
 
 @kernel
-def count_below(column: Floats, steps: Floats, missing: int, codes: Codes) -> bool:
+def count_below(column: Floats, steps: Floats, missing: int, place: Ids, codes: Codes) -> bool:
     """``encode``, the steps padded: no value is above the padding.
 
     The number of steps is one less than a power of two, so every search halves; written with shifts, for
@@ -208,20 +258,11 @@ def count_below(column: Floats, steps: Floats, missing: int, codes: Codes) -> bo
         for done in range(8 if level == EIGHT else 0):
             level = np.uintp(7 - done)
             below += np.uintp(steps[below + (ONE << level) - ONE] < x) << level
-        codes[i] = below
+        codes[place[i]] = below
         if np.isnan(x):
-            codes[i] = missing
+            codes[place[i]] = missing
             gaps = True
     return gaps
-
-
-def _plain(cells: Matrix) -> Matrix:
-    """The same cells, changed in place so that equal values have equal bits."""
-    cells += 0.0  # no negative zero
-    missing = np.isnan(cells)
-    if missing.any():
-        cells[missing] = np.nan
-    return cells
 
 
 def keys_of(schema: Schema) -> Keys:

@@ -23,11 +23,20 @@ from budgetforest.binning import Columns
 from budgetforest.costs import Costs
 from budgetforest.draws import mix, tree_key
 from budgetforest.forest import BELIEF
-from budgetforest.grow import LEFT, RIGHT, Sample, bootstrapped, fill_empty_branches, hang
+from budgetforest.grow import (
+    LEFT,
+    RIGHT,
+    Sample,
+    bootstrapped,
+    fill_empty_branches,
+    hang,
+    labels_of,
+    make_leaf,
+)
 from budgetforest.jit import inner, kernel
 from budgetforest.rows import Cells, partition, partition_by_code
-from budgetforest.saving import Owned, acquire, is_tried, price_of
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
+from budgetforest.saving import Owned, acquire, is_tried, nothing_owned, price_of
+from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, only_first, room_for_nodes
 
 GRADIENT = 2**20
 """Gradients are whole numbers of 1 / GRADIENT."""
@@ -81,20 +90,23 @@ class Sums(NamedTuple):
     waiting: Counts
     """(n, 5) nodes still to be decided: rows start to stop, parent, which child, depth."""
     keys: NDArray[np.uint64]
+    n_drawn: Counts
+    """(nodes) how many were drawn in each node of the tree."""
 
 
 def boosted_trees(sample: Sample, boost: Boost, costs: Costs, seed: int) -> Iterator[Tree]:
     """Trees without end, each correcting the sum of those before."""
-    n, m, k = len(sample.label), len(costs.cost), boost.n_classes
-    owned = Owned(np.zeros((m, n), np.uint8), np.zeros((len(costs.group_names), n), np.uint8))
-    start = first_scores(np.bincount(sample.label, sample.weight, k))
+    label, k = labels_of(sample), boost.n_classes
+    n = len(label)
+    owned = nothing_owned(n, costs)
+    start = first_scores(np.bincount(label, sample.weight, k))
     scores = np.tile(start, (n, 1))
     sums = sums_for(sample.columns, k, n)
     number = 0
     while True:
         key = tree_key(seed, number)
-        slopes = slopes_at(scores, sample.label)
-        times = sample.weight
+        slopes = slopes_at(scores, label)
+        times = np.array(sample.weight)
         if boost.share < 1:
             times = bootstrapped(sample._replace(draws=drawn_of(sample.draws, boost)), key)
         rows = np.arange(n, dtype=np.int32)
@@ -123,7 +135,7 @@ def drawn_of(draws: int, boost: Boost) -> int:
 def boosted_below(
     columns: Columns,
     slopes: Slopes,
-    times: Counts,
+    times: Ids,
     rows: Ids,
     boost: Boost,
     costs: Costs,
@@ -133,12 +145,12 @@ def boosted_below(
     sums: Sums,
 ) -> Tree:
     """The part of a tree below the node of this key, on its rows; it is added to their ``scores``."""
-    tree = empty_tree(2 * len(rows) + 1, boost.n_classes)
+    tree = room_for_nodes(2 * len(rows) + 1, boost.n_classes)
     size, branches = boosted_tree(
         columns, slopes, times, rows, boost, costs[:3], owned, key, scores, tree, sums
     )
     tree.floor[0] = np.nan
-    return Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
+    return only_first(tree, size)._replace(branches=branches)
 
 
 def sums_for(columns: Columns, n_classes: int, n_rows: int) -> Sums:
@@ -154,6 +166,7 @@ def sums_for(columns: Columns, n_classes: int, n_rows: int) -> Sums:
         np.empty(codes + 1, np.int64),
         np.empty((n_rows + codes, 5), np.int64),
         np.empty(n_rows + codes, np.uint64),
+        np.empty(2 * n_rows + 1, np.int64),
     )
 
 
@@ -199,7 +212,7 @@ class Cut(NamedTuple):
 def boosted_tree(
     columns: Columns,
     slopes: Slopes,
-    times: Counts,
+    times: Ids,
     rows: Ids,
     boost: Boost,
     prices: tuple[Floats, Floats, Ids],
@@ -213,7 +226,6 @@ def boosted_tree(
     cells = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
     branches = np.empty(0, np.int32)
     n_branches = 0
-    drawn = np.zeros(len(tree.feature), np.int64)
     nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
     _put(sums, nothing, nothing, len(rows), nothing - 1, nothing, nothing, root_key)
     waiting = nothing + 1
@@ -224,11 +236,12 @@ def boosted_tree(
         key = sums.keys[waiting]
         node = size
         size += 1
+        make_leaf(tree, node)
         hang(tree, branches, parent, slot, node)
         here = rows[start:stop]
         found = _add_up(slopes, times, here, sums)
         n = sums.all[0]
-        drawn[node] = n
+        sums.n_drawn[node] = n
         worth = worth_of(sums.all)
         tree.impurity[node] = -worth
         score_of(sums.all, boost.speed, tree.counts[node])
@@ -274,7 +287,7 @@ def boosted_tree(
             _put(sums, waiting, middle, stop, node, nothing + RIGHT, depth + 1, mix(key, np.uint64(1)))
             _put(sums, waiting + 1, start, middle, node, nothing + LEFT, depth + 1, mix(key, np.uint64(0)))
             waiting += 2
-    fill_empty_branches(drawn[:size], tree, branches)
+    fill_empty_branches(sums.n_drawn[:size], tree, branches)
     return size, branches[:n_branches]
 
 
@@ -292,7 +305,7 @@ def _put(
 
 
 @inner
-def _add_up(slopes: Slopes, times: Counts, rows: Ids, sums: Sums) -> int:
+def _add_up(slopes: Slopes, times: Ids, rows: Ids, sums: Sums) -> int:
     """Sums of a node's rows, and those that were drawn side by side; returns how many these are."""
     found = 0
     sums.all[:] = 0
@@ -323,7 +336,7 @@ def worth_of(total: Counts) -> float:
 
 
 @inner
-def score_of(total: Counts, speed: float, score: Counts) -> None:
+def score_of(total: Counts, speed: float, score: Ids) -> None:
     """What a node adds to each class; the sum over classes is 0 but for rounding."""
     q = len(total) // 2
     mean = 0.0
@@ -348,7 +361,7 @@ def _step(total: Counts, speed: float, c: int) -> float:
 @inner
 def _best_cut(
     columns: Columns,
-    times: Counts,
+    times: Ids,
     rows: Ids,
     found: int,
     boost: Boost,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.arrays import Codes, Counts, Floats, Ids
+from budgetforest.arrays import Codes, Counts, Flags, Floats, Ids
 from budgetforest.binning import Columns
 from budgetforest.impurity import evaluate_columns
 from budgetforest.jit import inner
@@ -106,7 +106,8 @@ def width_of(n_features: int) -> int:
 
 @inner
 def bound_features(
-    columns: Columns,
+    n_codes: Ids,
+    nominal: Flags,
     rows: Ids,
     times: Ids,
     ends: Ids,
@@ -126,25 +127,49 @@ def bound_features(
     Rows are sorted by class; class c ends at ``ends[c]``. ``certain`` says that every cut of every feature
     can be had, and that no value is missing. The node waited at ``place``, where its children will.
     """
-    open_brackets(columns, rows, node, features, n_features, place, bounds)
+    open_brackets(n_codes, rows, node.impurity, features[:n_features], place, bounds)
+    k = len(ends)
+    present = bounds.present[:k]
+    left = bounds.counts[0, :k]
+    right = bounds.counts[1, :k]
+    for c in range(k):
+        for j in range(present.shape[1]):
+            present[c, j] = node.total[c]
     alive = n_features
     for number in range(0 if certain else -1, MOST_ROUNDS if certain else FEW_ROUNDS):
         if number < 0:
-            take_last_codes(features, n_features, bounds)
-        count_left(rows, times, ends, bounds)
+            take_last_codes(features[:n_features], bounds.known, bounds.pivot)
+        count_left(rows, times, ends, bounds.near, bounds.pivot, bounds.few, left)
+        for c in range(k):
+            for j in range(present.shape[1]):
+                right[c, j] = present[c, j] - left[c, j]
         for side in range(2):
             evaluate_columns(
                 measure.impurity,
-                bounds.counts[side, : len(ends)],
+                bounds.counts[side, :k],
                 measure.unit,
                 bounds.at_pivot[side],
                 bounds.before,
                 node.left,
             )
         if number < 0:
-            leave_out_missing(len(ends), features, n_features, bounds)
+            leave_out_missing(
+                features[:n_features], left, bounds.at_pivot[0], present, bounds.known, bounds.pivot
+            )
             continue
-        alive, n_features = keep_promising(columns, cost, certain, node, features, alive, n_features, bounds)
+        alive, n_features = keep_promising(
+            nominal,
+            cost,
+            certain,
+            node.impurity,
+            features,
+            alive,
+            n_features,
+            bounds.worth,
+            bounds.at_pivot,
+            bounds.known,
+            bounds.pivot,
+        )
         if alive * FEW <= len(bounds.pivot) + 4 * FEW:
             break
     for to in range(max(place, 0), min(place + 2, KEPT)):
@@ -155,7 +180,7 @@ def bound_features(
 
 @inner
 def open_brackets(
-    columns: Columns, rows: Ids, node: Node, features: Counts, n_features: int, place: int, bounds: Bounds
+    n_codes: Ids, rows: Ids, impurity: float, features: Counts, place: int, bounds: Bounds
 ) -> None:
     """Before the first pivot every cut between the least and the largest code is open.
 
@@ -172,60 +197,71 @@ def open_brackets(
         for column in range(len(least)):
             least[column] = min(least[column], bounds.near[row, column])
             most[column] = max(most[column], bounds.near[row, column])
-    for at in range(n_features):
+    for at in range(len(features)):
         j = np.uintp(features[at])
-        high = min(np.int64(columns.n_codes[j]) - 1, np.int64(bounds.most[j]))
-        low = min(np.int64(bounds.least[j]), high) - 1
+        high = min(np.int64(n_codes[j]) - 1, np.int64(most[j]))
+        low = min(np.int64(least[j]), high) - 1
         known = bounds.known[j]
         known[LOW + LEFT] = 0.0
-        known[LOW + RIGHT] = node.impurity
+        known[LOW + RIGHT] = impurity
         known[LOW + CUT] = low
-        known[HIGH + LEFT] = node.impurity
+        known[HIGH + LEFT] = impurity
         known[HIGH + RIGHT] = 0.0
         known[HIGH + CUT] = high
         pivot = (low + high) // 2
         if 0 <= place < KEPT:
             pivot = np.int64(bounds.kept[place, j])
         bounds.pivot[j] = max(low + 1, min(high - 1, pivot))
-    for c in range(len(node.total)):
-        present = bounds.present[c]
-        for column in range(len(present)):
-            present[column] = node.total[c]
 
 
 @inner
-def take_last_codes(features: Counts, n_features: int, bounds: Bounds) -> None:
+def take_last_codes(features: Counts, known: Floats, pivot: Codes) -> None:
     """Pivots that have every value on the left, and only missing ones on the right."""
-    for at in range(n_features):
+    for at in range(len(features)):
         j = np.uintp(features[at])
-        bounds.pivot[j] = max(bounds.known[j, HIGH + CUT], 0.0)
+        pivot[j] = max(known[j, HIGH + CUT], 0.0)
 
 
 @inner
-def leave_out_missing(k: int, features: Counts, n_features: int, bounds: Bounds) -> None:
-    """Missing values go to either side: without them F is less on both, and a bound of both."""
-    for at in range(n_features):
+def leave_out_missing(
+    features: Counts,
+    counts: NDArray[np.int32],
+    impurity: Floats,
+    present: NDArray[np.int32],
+    known: Floats,
+    pivot: Codes,
+) -> None:
+    """Missing values go to either side: without them F is less on both, and a bound of both.
+
+    ``counts`` (k, w) and ``impurity`` (w) are those of the rows that have a value.
+    """
+    for at in range(len(features)):
         j = np.uintp(features[at])
-        for c in range(k):
-            bounds.present[c, j] = bounds.counts[0, c, j]
-        known = bounds.known[j]
-        known[LOW + RIGHT] = bounds.at_pivot[0, j]
-        known[HIGH + LEFT] = bounds.at_pivot[0, j]
-        bounds.pivot[j] = max(known[LOW + CUT] + 1, (known[LOW + CUT] + known[HIGH + CUT]) // 2)
+        for c in range(len(counts)):
+            present[c, j] = counts[c, j]
+        of = known[j]
+        of[LOW + RIGHT] = impurity[j]
+        of[HIGH + LEFT] = impurity[j]
+        pivot[j] = max(of[LOW + CUT] + 1, (of[LOW + CUT] + of[HIGH + CUT]) // 2)
 
 
 @inner
-def count_left(rows: Ids, times: Ids, ends: Ids, bounds: Bounds) -> None:
-    """Class counts of the rows at or below the pivot of each feature, and above it.
+def count_left(
+    rows: Ids,
+    times: Ids,
+    ends: Ids,
+    near: Codes,
+    pivot: Codes,
+    few: NDArray[np.uint8],
+    counts: NDArray[np.int32],
+) -> None:
+    """Class counts (k, w) of the rows at or below the pivot of each feature.
 
     Four rows at a time are added up in bytes, as long as these cannot overflow; other rows one by one.
     """
-    near = bounds.near
-    pivot = bounds.pivot
-    few = bounds.few
     at = 0
     for c in range(len(ends)):
-        left = bounds.counts[0, c]
+        left = counts[c]
         for j in range(len(left)):
             left[j] = 0
         while at < ends[c]:
@@ -256,47 +292,46 @@ def count_left(rows: Ids, times: Ids, ends: Ids, bounds: Bounds) -> None:
                 left[j] += few[j] + (once if near[row, j] <= pivot[j] else 0)
                 few[j] = 0
             at += 1 if at < ends[c] else 0
-        right = bounds.counts[1, c]
-        present = bounds.present[c]
-        for j in range(len(left)):
-            right[j] = present[j] - left[j]
 
 
 @inner
 def keep_promising(
-    columns: Columns,
+    nominal: Flags,
     cost: Floats,
     certain: bool,
-    node: Node,
+    impurity: float,
     features: Counts,
     alive: int,
     n_features: int,
-    bounds: Bounds,
+    worth: Floats,
+    at_pivot: Floats,
+    known: Floats,
+    pivot: Codes,
 ) -> tuple[int, int]:
     """Part the features by their bounds, see ``bound_features``."""
     best = 0
     most = 0.0
     for at in range(alive):
         j = np.uintp(features[at])
-        narrow(int(np.int64(bounds.pivot[j])), bounds.at_pivot[0, j], bounds.at_pivot[1, j], bounds.known[j])
-        if columns.nominal[j]:
-            bounds.known[j, REST] = 0.0
-            bounds.known[j, SURE] = node.impurity
-        drop = node.impurity - bounds.known[j, SURE if certain else REST]
-        per_cost = drop * bounds.worth[j]
+        narrow(int(np.int64(pivot[j])), at_pivot[0, j], at_pivot[1, j], known[j])
+        if nominal[j]:
+            known[j, REST] = 0.0
+            known[j, SURE] = impurity
+        drop = impurity - known[j, SURE if certain else REST]
+        per_cost = drop * worth[j]
         if per_cost > most or (per_cost == most and features[at] < features[best]):
             most = per_cost
             best = at
     first = features[best]
     features[best] = features[0]
     features[0] = first
-    sure = node.impurity - bounds.known[first, SURE]
+    sure = impurity - known[first, SURE]
     certain = certain and sure > LEAST_DROP
     limit = max(cost[first] / sure * ROUNDING, LEAST_RISK) if certain else np.inf
     at = 0
     while at < alive:
         j = np.uintp(features[at])
-        drop = node.impurity - bounds.known[j, REST]
+        drop = impurity - known[j, REST]
         if drop <= LEAST_DROP:
             alive -= 1
             n_features -= 1
@@ -312,7 +347,7 @@ def keep_promising(
             features[at] = features[alive]
             features[alive] = np.int64(j)
         else:
-            bounds.pivot[j] = next_pivot(bounds.known[j])
+            pivot[j] = next_pivot(known[j])
             at += 1
     return alive, n_features
 
@@ -343,6 +378,6 @@ def next_pivot(known: Floats) -> int:
 
 
 @inner
-def is_settled(j: int, certain: bool, bounds: Bounds) -> bool:
+def is_settled(known: Floats, certain: bool) -> bool:
     """Whether a cut leaves no more than REST."""
-    return certain and bounds.known[j, REST] == bounds.known[j, SURE]
+    return certain and known[REST] == known[SURE]

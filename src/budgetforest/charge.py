@@ -14,17 +14,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Floats, Ids, Matrix
+from budgetforest.arrays import Floats, Ids, Keys, Matrix
 from budgetforest.forest import BELIEF, NEVER, Answer, Context, Forest, Votes, join, shares
 from budgetforest.jit import kernel
-from budgetforest.ledger import Ledger, Prices, charge_leaves, charge_rows, open_ledger
-from budgetforest.settle import BLOCK, Exits, exits_for, settle_rows
+from budgetforest.ledger import Ledger, Prices, charge_leaves, charge_rows, open_ledger, part_of
+from budgetforest.settle import BLOCK, Exits, exits_for, exits_in, settle_rows
+from budgetforest.table import Numbers
 from budgetforest.tree import Tree
 from budgetforest.waiting import queues, walked_for
 from budgetforest.walks import TILE, leaves_in_step, leaves_of, met_before, paces
 
 
-def scores(forest: Forest, X: Matrix, pool: Executor | None = None) -> Floats:
+def scores(forest: Forest, X: Numbers, pool: Executor | None = None) -> Floats:
     """(n, k) summed votes of every row; the prior where there are no trees."""
     total = np.zeros((len(X), len(forest.prior)))
     if forest.n_trees == 0:
@@ -40,57 +41,76 @@ def scores(forest: Forest, X: Matrix, pool: Executor | None = None) -> Floats:
 
 def walker(forest: Forest, n_rows: int) -> Callable[[Matrix], Ids]:
     """A function from rows to their leaves, (t, n); packing the nodes pays for many rows."""
-    if n_rows < TILE or len(forest.nodes.branches):
+    packed = paces(forest.nodes) if n_rows >= TILE else None
 
-        def one_by_one(part: Matrix) -> Ids:
-            leaves = np.empty((forest.n_trees, len(part)), np.int32)
-            leaves_of(forest.nodes, forest.roots, part, leaves)
-            return leaves
-
-        return one_by_one
-    packed = paces(forest.nodes, forest.roots)
-
-    def in_step(part: Matrix) -> Ids:
+    def find(part: Matrix) -> Ids:
         leaves = np.empty((forest.n_trees, len(part)), np.int32)
-        leaves_in_step(packed, forest.roots, part, np.empty(TILE, np.int32), leaves)
+        if packed is None:
+            leaves_of(forest.nodes, forest.roots, part, leaves)
+        else:
+            leaves_in_step(packed, forest.roots, part, np.empty((2, TILE), np.int32), leaves)
         return leaves
 
-    return in_step
+    return find
 
 
-def charge(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = None) -> Ledger:
+def charge(forest: Forest, X: Numbers, answer: Answer, pool: Executor | None = None) -> Ledger:
     """What every row acquires and pays for its label, or for every score."""
-    if forest.n_trees and answer == Answer.LABEL:
-        return settler(forest, [forest.threshold])(X, pool).ledger
     ledger = open_ledger(len(X), forest.costs)
-    if forest.n_trees:
-        find_leaves, pay_for = walker(forest, len(X)), payer(forest)
-
-        def block(rows: slice, part: Matrix) -> None:
-            pay_for(part, find_leaves(part), Ledger._make(column[rows] for column in ledger))
-
-        _for_blocks(block, X, pool)
+    charge_part = charger(forest, len(X), answer)
+    _for_blocks(lambda rows, part: charge_part(part, part_of(ledger, rows)), X, pool)
     return ledger
 
 
-def payer(forest: Forest) -> Callable[[Matrix, Ids, Ledger], None]:
-    """A function that charges rows for all they meet on the way to their leaves."""
+def spent(forest: Forest, X: Numbers, answer: Answer, pool: Executor | None = None) -> Floats:
+    """(n) the same, but only how much: what was acquired is forgotten block by block."""
+    total = np.zeros(len(X))
+    charge_part = charger(forest, len(X), answer)
+
+    def block(rows: slice, part: Matrix) -> None:
+        ledger = open_ledger(len(part), forest.costs)
+        charge_part(part, ledger)
+        total[rows] = ledger.spent
+
+    _for_blocks(block, X, pool)
+    return total
+
+
+def charger(forest: Forest, n_rows: int, answer: Answer) -> Callable[[Matrix, Ledger], object]:
+    """A function that charges some of so many rows for an answer."""
+    if forest.n_trees == 0:
+        return lambda part, ledger: None
+    if answer == Answer.LABEL:
+        ends = [forest.threshold]
+        settle = settler(forest, ends)
+        return lambda part, ledger: settle(part, ledger, exits_for(len(part), ends, forest))
+    find_leaves, pay_for = walker(forest, n_rows), payer(forest)
+    return lambda part, ledger: pay_for(part, find_leaves(part), nothing_met(len(part), forest), ledger)
+
+
+def payer(forest: Forest) -> Callable[[Matrix, Ids, Keys, Ledger], None]:
+    """A function that charges rows for all they meet on the way to their leaves, and have met before."""
     prices = Prices(*forest.costs[:3])
     if forest.costs.order_matters:
 
-        def in_order(part: Matrix, leaves: Ids, paid: Ledger) -> None:
+        def in_order(part: Matrix, leaves: Ids, met: Keys, paid: Ledger) -> None:
             charge_rows(forest.nodes, forest.roots, part, prices, paid)
 
         return in_order
     masks = met_before(forest.nodes, forest.roots[:-1], len(prices.cost))
 
-    def at_once(part: Matrix, leaves: Ids, paid: Ledger) -> None:
-        charge_leaves(masks, leaves, prices, np.zeros((len(part), masks.shape[1]), np.uint64), paid)
+    def at_once(part: Matrix, leaves: Ids, met: Keys, paid: Ledger) -> None:
+        charge_leaves(masks, leaves, prices, met, paid)
 
     return at_once
 
 
-def labels(forest: Forest, X: Matrix, pool: Executor | None = None) -> Ids:
+def nothing_met(n_rows: int, forest: Forest | Context) -> Keys:
+    """Room for the features that rows meet, a bit each."""
+    return np.zeros((n_rows, -(-len(forest.costs.cost) // 64)), np.uint64)
+
+
+def labels(forest: Forest, X: Numbers, pool: Executor | None = None) -> Ids:
     """(n) the class of every row: that of most votes, or the one at which it exits."""
     if forest.threshold == math.inf or forest.n_trees == 0:
         best: Ids = scores(forest, X, pool).argmax(axis=1).astype(np.int32)
@@ -98,41 +118,42 @@ def labels(forest: Forest, X: Matrix, pool: Executor | None = None) -> Ids:
     return ladder(forest, X, [forest.threshold], pool).labels[:, 0]
 
 
-def ladder(forest: Forest, X: Matrix, thresholds: Sequence[float], pool: Executor | None = None) -> Exits:
+def ladder(forest: Forest, X: Numbers, thresholds: Sequence[float], pool: Executor | None = None) -> Exits:
     """Where every row exits at each of some ascending thresholds, in one pass."""
-    return settler(forest, thresholds)(X, pool).exits
+    return ladder_for(forest, thresholds)(X, pool)
 
 
-class Settled(NamedTuple):
-    """Rows after their last exit."""
+def ladder_for(forest: Forest, thresholds: Sequence[float]) -> Callable[[Numbers, Executor | None], Exits]:
+    """The same as a function of rows, for those that come in parts."""
+    settle = settler(forest, thresholds)
 
-    ledger: Ledger
-    exits: Exits
+    def exits_of(X: Numbers, pool: Executor | None) -> Exits:
+        exits = exits_for(len(X), thresholds, forest)
+
+        def block(rows: slice, part: Matrix) -> None:
+            settle(part, open_ledger(len(part), forest.costs), exits_in(exits, rows))
+
+        _for_blocks(block, X, pool)
+        return exits
+
+    return exits_of
 
 
 def settler(
     forest: Forest, thresholds: Sequence[float], *, believes: bool = False
-) -> Callable[[Matrix, Executor | None], Settled]:
-    """A function from rows to their exits at some thresholds; ``believes``: and to what is believed there."""
+) -> Callable[[Matrix, Ledger, Exits], None]:
+    """A function that walks rows to their exits; ``believes``: and tells what is believed there."""
     prices = Prices(*forest.costs[:3])
     exit_at = exits_for(0, thresholds, forest).enough
     walked = walked_for(forest, Answer.LABEL, believes=believes or bool((exit_at < NEVER).any()))
 
-    def settle(X: Matrix, pool: Executor | None) -> Settled:
-        ledger, exits = open_ledger(len(X), forest.costs), exits_for(len(X), thresholds, forest)
-
-        def block(rows: slice, part: Matrix) -> None:
-            paid = Ledger._make(column[rows] for column in ledger)
-            here = Exits._make([exits.enough, *(column[rows] for column in exits[1:])])
-            settle_rows(walked, part, prices, paid, queues(forest), queues(forest), here)
-
-        _for_blocks(block, X, pool)
-        return Settled(ledger, exits)
+    def settle(part: Matrix, ledger: Ledger, exits: Exits) -> None:
+        settle_rows(walked, part, prices, ledger, queues(forest), queues(forest), exits)
 
     return settle
 
 
-def _for_blocks(block: Callable[[slice, Matrix], None], X: Matrix, pool: Executor | None = None) -> None:
+def _for_blocks(block: Callable[[slice, Matrix], object], X: Numbers, pool: Executor | None = None) -> None:
     def at(start: int) -> None:
         rows = slice(start, start + BLOCK)
         block(rows, np.require(X[rows], requirements=["C", "W"]))
@@ -152,7 +173,7 @@ class Answers(NamedTuple):
     ledger: Ledger
 
 
-def answerer(forest: Forest, answer: Answer) -> Callable[[Matrix, Executor | None], Answers]:
+def answerer(forest: Forest, answer: Answer) -> Callable[[Numbers, Executor | None], Answers]:
     """A function from rows to what they get and pay, as ``labels`` and ``charge`` tell it."""
     if forest.n_trees == 0:
         return partial(_prior_for, forest)
@@ -161,7 +182,7 @@ def answerer(forest: Forest, answer: Answer) -> Callable[[Matrix, Executor | Non
     return partial(_to_the_exit, forest, settler(forest, [forest.threshold], believes=True))
 
 
-def _prior_for(forest: Forest, X: Matrix, pool: Executor | None) -> Answers:
+def _prior_for(forest: Forest, X: Numbers, pool: Executor | None) -> Answers:
     share = shares(scores(forest, X), forest.voting)
     return Answers(labels(forest, X), share, open_ledger(len(X), forest.costs))
 
@@ -169,8 +190,8 @@ def _prior_for(forest: Forest, X: Matrix, pool: Executor | None) -> Answers:
 def _from_all_trees(
     forest: Forest,
     find_leaves: Callable[[Matrix], Ids],
-    pay_for: Callable[[Matrix, Ids, Ledger], None],
-    X: Matrix,
+    pay_for: Callable[[Matrix, Ids, Keys, Ledger], None],
+    X: Numbers,
     pool: Executor | None,
 ) -> Answers:
     total, ledger = np.zeros((len(X), len(forest.prior))), open_ledger(len(X), forest.costs)
@@ -178,7 +199,7 @@ def _from_all_trees(
     def block(rows: slice, part: Matrix) -> None:
         leaves = find_leaves(part)
         add_votes(forest.least, leaves, total[rows])
-        pay_for(part, leaves, Ledger._make(column[rows] for column in ledger))
+        pay_for(part, leaves, nothing_met(len(part), forest), part_of(ledger, rows))
 
     _for_blocks(block, X, pool)
     sure = forest.threshold == math.inf
@@ -187,9 +208,10 @@ def _from_all_trees(
 
 
 def _to_the_exit(
-    forest: Forest, settle: Callable[[Matrix, Executor | None], Settled], X: Matrix, pool: Executor | None
+    forest: Forest, settle: Callable[[Matrix, Ledger, Exits], None], X: Numbers, pool: Executor | None
 ) -> Answers:
-    ledger, exits = settle(X, pool)
+    ledger, exits = open_ledger(len(X), forest.costs), exits_for(len(X), [forest.threshold], forest)
+    _for_blocks(lambda rows, part: settle(part, part_of(ledger, rows), exits_in(exits, rows)), X, pool)
     return Answers(exits.labels[:, 0], shares(exits.belief / BELIEF, forest.voting), ledger)
 
 
@@ -202,7 +224,7 @@ class Meter:
 
     def __init__(
         self,
-        X: Matrix,
+        X: Numbers,
         label: Ids,
         share: Floats,
         context: Context,
@@ -210,12 +232,13 @@ class Meter:
         most: int,
         pool: Executor | None,
     ) -> None:
-        self.X = np.require(X, requirements=["C", "W"])
-        self.label, self.context, self.answer, self.most, self.pool = label, context, answer, most, pool
-        self.share = share
-        self.ledger = open_ledger(len(X), context.costs)
+        self.X, self.label, self.share = X, label, share
+        self.context, self.answer, self.most, self.pool = context, answer, most, pool
         self.scores = np.zeros((len(X), len(context.prior)))
-        self.met = np.zeros((len(X), -(-X.shape[1] // 64)), np.uint64)
+        scored = len(X) if answer == Answer.PROBA else 0
+        self.spent = np.zeros(scored)
+        self.met = nothing_met(scored, context)
+        self.ledger = open_ledger(scored if context.costs.order_matters else 0, context.costs)
         self.trees: list[Tree] = []
 
     def add(self, tree: Tree) -> tuple[float, float] | None:
@@ -227,26 +250,29 @@ class Meter:
     def shares_with(self, tree: Tree) -> tuple[Floats, Floats] | None:
         """The same before it is summed: what each row adds to the cost, and each wrong one to the error."""
         self.trees.append(tree)
-        one = join([tree], self.context)
-        self.scores += scores(one, self.X, self.pool)
+        self._score(join([tree], self.context))
+        paid = self.spent
         if self.answer == Answer.LABEL:
             if not is_measured(len(self.trees), self.most):
                 return None
-            spent = charge(join(self.trees, self.context), self.X, self.answer, self.pool).spent
-        else:
-            self._charge_scores(one)
-            spent = self.ledger.spent
+            paid = spent(join(self.trees, self.context), self.X, self.answer, self.pool)
         wrong = self.scores.argmax(axis=1) != self.label
-        return self.share * spent, self.share[wrong]
+        return self.share * paid, self.share[wrong]
 
-    def _charge_scores(self, one: Forest) -> None:
-        """Add what one more tree costs to what was paid before."""
-        prices = Prices(*one.costs[:3])
-        if one.costs.order_matters:
-            charge_rows(one.nodes, one.roots, self.X, prices, self.ledger)
-        else:
-            masks = met_before(one.nodes, one.roots[:-1], len(prices.cost))
-            charge_leaves(masks, walker(one, len(self.X))(self.X), prices, self.met, self.ledger)
+    def _score(self, one: Forest) -> None:
+        """Add the votes of one more tree, and what all scores cost more."""
+        find_leaves, pay_for = walker(one, len(self.X)), payer(one)
+
+        def block(rows: slice, part: Matrix) -> None:
+            leaves = find_leaves(part)
+            add_votes(one.least, leaves, self.scores[rows])
+            if self.answer == Answer.PROBA:
+                in_order = one.costs.order_matters  # else what was met tells all that was paid
+                paid = part_of(self.ledger, rows) if in_order else open_ledger(len(part), one.costs)
+                pay_for(part, leaves, self.met[rows], paid)
+                self.spent[rows] = paid.spent
+
+        _for_blocks(block, self.X, self.pool)
 
 
 def is_measured(trees: int, most: int) -> bool:

@@ -223,6 +223,7 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
             fraction = check.share("validation_fraction", self.validation_fraction)
             rows, validation = held_out(intake, fraction, settings.seed)
         warn_of_constants(constants(rows), intake.schema)
+        del intake
         train = totals_of(rows, settings.n_classes)
         measured = None if validation is None else totals_of(validation, settings.n_classes)
         keep = self._keep(checkpoint, train, measured, settings)
@@ -232,9 +233,11 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
                 offers = grow_frontier(ground, settings, tell, keep)
             else:
                 sample = sample_of(rows, settings, pool)
+                del rows
                 trees = partial(stream_of_trees, sample, seed=settings.seed, pool=growers, ahead=ahead)
                 meter = partial(meter_of, validation, context_of(train, settings), settings, pool)
                 offers = list(grow_offers(trees, meter, settings, tell, keep))
+                del sample, trees
         return self._conclude(offers, train, measured, settings)
 
     def _keep(

@@ -8,8 +8,8 @@ those grown alike, on all rows together. What it costs is still measured on the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,8 +57,8 @@ def turns(train: Rows, validation: Rows, settings: Settings) -> Iterator[tuple[R
     for part in range(parts):
         judged = turn[alike] == part
         if judged.any():
-            rest = (np.concatenate(parts) for parts in zip(train.take(~judged), validation, strict=True))
-            yield Rows._make(rest), train.take(judged)
+            both: Iterable[Any] = zip(train.take(~judged), validation.take(slice(None)), strict=True)
+            yield Rows._make(np.concatenate(parts) for parts in both), train.take(judged)
 
 
 def n_turns(train: Totals, validation: Totals, settings: Settings) -> int:

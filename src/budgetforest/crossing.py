@@ -8,8 +8,8 @@ code that is there.
 
 from __future__ import annotations
 
-from budgetforest.arrays import Ids
-from budgetforest.bounds import CUT, HIGH, LEFT, LOW, RIGHT, Bounds, narrow, next_pivot
+from budgetforest.arrays import Floats, Ids
+from budgetforest.bounds import CUT, HIGH, LEFT, LOW, RIGHT, narrow, next_pivot
 from budgetforest.impurity import evaluate
 from budgetforest.jit import inner
 from budgetforest.rows import Cells, code_of
@@ -24,24 +24,33 @@ ABOVE_ALL = 1 << 40
 
 @inner
 def approach(
-    cells: Cells, j: int, rows: Ids, times: Ids, ends: Ids, node: Node, measure: Measure, bounds: Bounds
+    cells: Cells, j: int, rows: Ids, times: Ids, ends: Ids, node: Node, measure: Measure, known: Floats
 ) -> None:
     """Narrow the bracket of feature ``j`` by one pass."""
-    known = bounds.known[j]
     left, right, below, above, _ = sides_of(cells, j, rows, times, ends, next_pivot(known), node, measure)
     narrow(below if left >= right else above - 1, left, right, known)
 
 
 @inner
 def best_cut_of(
-    cells: Cells, j: int, rows: Ids, times: Ids, ends: Ids, node: Node, measure: Measure, bounds: Bounds
+    cells: Cells,
+    j: int,
+    rows: Ids,
+    times: Ids,
+    ends: Ids,
+    node: Node,
+    measure: Measure,
+    known: Floats,
+    least: int,
 ) -> tuple[int, int, bool]:
-    """The last code on the left, the next one, and whether most rows are left: as ``by_bisection``."""
-    known = bounds.known[j]
+    """The last code on the left, the next one, and whether most rows are left: as ``by_bisection``.
+
+    ``least`` is the least code of the rows.
+    """
     while known[HIGH + CUT] - known[LOW + CUT] > 1.0:
-        approach(cells, j, rows, times, ends, node, measure, bounds)
+        approach(cells, j, rows, times, ends, node, measure, known)
     limit = known[LOW + RIGHT]
-    low = int(bounds.least[j]) - 1
+    low = least - 1
     high = int(known[HIGH + CUT])
     pivot = int(known[LOW + CUT])
     if pivot > low and limit <= known[HIGH + LEFT]:

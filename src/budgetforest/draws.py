@@ -18,6 +18,9 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX_2 = np.uint64(0x94D049BB133111EB)
 ONE = np.uint64(1)
+NEGATIVE_ZERO = np.uint64(1 << 63)
+INFINITY = np.uint64(0x7FF0000000000000)
+MISSING = np.uint64(0x7FF8000000000000)
 S11, S27, S30, S31, S32 = (np.uint64(s) for s in (11, 27, 30, 31, 32))
 
 
@@ -37,34 +40,33 @@ def uniform(key: np.uint64) -> float:
 
 
 @kernel
-def draw_rows(key: np.uint64, total: int, cumulative: Counts, order: Ids, times: Counts) -> None:
+def draw_rows(key: np.uint64, total: int, upto: Counts, order: Ids, times: Ids) -> None:
     """Bootstrap: ``total`` draws with replacement, row i in proportion to its weight.
 
-    ``cumulative`` (n + 1) sums the weights of the rows in ``order``; ``times`` (n) counts each row.
-    The order is that of the rows' contents, so neither row order nor blocks matter, and a weight
+    ``upto`` (n) sums the weights of the rows in ``order``; empty: each weighs 1. ``times`` (n) counts each
+    row. The order is that of the rows' contents, so neither row order nor blocks matter, and a weight
     of 2 is the row twice.
     """
-    unit = len(cumulative) == int(cumulative[-1]) + 1
-    span = float(cumulative[-1])
+    span = float(upto[-1] if len(upto) > 0 else len(order))
     for draw in range(total):
         at = int(uniform(mix(key, np.uint64(draw))) * span)
-        if unit:
+        if len(upto) == 0:
             times[order[at]] += 1
         else:
             low = 0
             high = len(order) - 1
             while low < high:
-                middle = (low + high + 1) // 2
-                if cumulative[middle] <= at:
-                    low = middle
+                middle = (low + high) // 2
+                if upto[middle] <= at:
+                    low = middle + 1
                 else:
-                    high = middle - 1
+                    high = middle
             times[order[low]] += 1
 
 
 @kernel
 def draw_own_rows(
-    key: np.uint64, total: int, span: int, start: Counts, weight: Counts, near: Ids, shift: int, times: Ids
+    key: np.uint64, total: int, span: int, start: Counts, weight: Ids, near: Ids, shift: int, times: Ids
 ) -> None:
     """The same draws for a block of rows, which are in order; ``times`` (n) counts those that fall on them.
 
@@ -82,11 +84,17 @@ def draw_own_rows(
 
 @kernel
 def add_cells(hashes: Keys, cells: NDArray[np.uint64], keys: Keys) -> None:
-    """Add cells (n, m), doubles seen as integers, to the hash of each row; a key for each column."""
+    """Add cells (n, m), doubles seen as integers, to the hash of each row; a key for each column.
+
+    Equal values count as equal bits: both zeros, and all missing ones.
+    """
     for i in range(len(hashes)):
         total = hashes[i]
         for j in range(len(keys)):
-            total += mix(keys[j], cells[i, j])
+            cell = cells[i, j]
+            cell = np.uint64(0) if cell == NEGATIVE_ZERO else cell
+            cell = MISSING if (cell & ~NEGATIVE_ZERO) > INFINITY else cell
+            total += mix(keys[j], cell)
         hashes[i] = total
 
 

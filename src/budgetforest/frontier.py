@@ -159,7 +159,7 @@ def prune_forest(
         return {}
     forest = join(trees[: quarter(len(trees))], context)
     rows = ground.some_rows(PRUNED_ON)
-    problem = closure_of(forest, rows.X, rows.label, rows.weight)
+    problem = closure_of(forest, rows.X[:], rows.label, rows.weight)
     error = 1 - context.prior.max() / context.prior.sum()
     kept, found = None, {}
     for worth in PRUNED_AT:

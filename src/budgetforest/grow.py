@@ -21,7 +21,7 @@ from budgetforest.crossing import COUNTED_BELOW, approach, best_cut_of
 from budgetforest.draws import draw_rows, mix, tree_key
 from budgetforest.impurity import evaluate
 from budgetforest.jit import inner, kernel
-from budgetforest.room import Plan, Room, bring_near, gather, put, room_for_growth
+from budgetforest.room import Desk, Plan, Room, bring_near, gather, put, room_for_growth
 from budgetforest.rows import Cells, fill_profile, partition, partition_by_code
 from budgetforest.split import (
     LEAST_DROP,
@@ -32,7 +32,14 @@ from budgetforest.split import (
     search_nominal,
     threshold_between,
 )
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
+from budgetforest.tree import (
+    BY_CATEGORY,
+    MISSING_LEFT,
+    MISSING_RIGHT,
+    Tree,
+    only_first,
+    room_for_nodes,
+)
 
 LEFT, RIGHT = -1, -2
 """Which child of its parent a waiting node is; from 0 up, a position in ``branches``."""
@@ -42,14 +49,15 @@ class Sample(NamedTuple):
     """Training rows that trees are grown on."""
 
     columns: Columns
-    label: Ids
-    """(n) class codes."""
-    weight: Counts
+    """Rows are sorted by class."""
+    ends: Counts
+    """(k) where the rows of each class end."""
+    weight: Ids
     """(n) whole numbers, in units of ``Measure.unit``."""
     order: Ids
     """(n) rows in the order of their contents: what bootstrap positions refer to."""
-    by_class: Ids
-    """(n) rows sorted by class."""
+    upto: Counts
+    """(n) the sum of the weights in that order; empty where all weigh 1."""
     draws: int
     """Rows to draw with replacement, 0 for no bootstrap."""
 
@@ -72,17 +80,26 @@ def stream_of_trees(
 def grow_tree(sample: Sample, plan: Plan, seed: int, number: int) -> Tree:
     """Tree ``number`` of a forest: bootstrap, then GREEDYTREE."""
     key = tree_key(seed, number)
-    times = bootstrapped(sample, key) if sample.draws else sample.weight
-    rows = sample.by_class[times[sample.by_class] > 0]
-    return with_all_branches(grow_below(sample.columns, sample.label, times, rows, plan, key))
+    times = bootstrapped(sample, key) if sample.draws else np.array(sample.weight)
+    rows = np.flatnonzero(times).astype(np.int32)
+    return with_all_branches(grow_below(sample.columns, sample.ends, times, rows, plan, key))
 
 
-def grow_below(columns: Columns, label: Ids, times: Counts, rows: Ids, plan: Plan, key: np.uint64) -> Tree:
-    """The part of a tree below the node of this key, on its rows, which are sorted by class."""
-    tree = empty_tree(2 * len(rows) + 1, plan.n_classes)
-    room = room_for_growth(columns, plan, len(rows))
-    size, branches = greedy_tree(columns, label, times.astype(np.int32), rows, plan, key, tree, room)
-    return Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
+def labels_of(sample: Sample) -> Ids:
+    """(n) class codes, ascending."""
+    sizes = np.diff(sample.ends, prepend=0)
+    return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+
+
+def grow_below(columns: Columns, ends: Counts, times: Ids, rows: Ids, plan: Plan, key: np.uint64) -> Tree:
+    """The part of a tree below the node of this key, on its rows, which ascend.
+
+    All rows of class c have numbers below ``ends[c]``.
+    """
+    tree = room_for_nodes(2 * len(rows) + 1, plan.n_classes)
+    room, desk = room_for_growth(columns, plan, len(rows))
+    size, branches = greedy_tree(columns, ends, times, rows, plan, key, tree, room, desk)
+    return only_first(tree, size)._replace(branches=branches)
 
 
 def with_all_branches(tree: Tree) -> Tree:
@@ -92,52 +109,67 @@ def with_all_branches(tree: Tree) -> Tree:
     return tree
 
 
-def bootstrapped(sample: Sample, key: np.uint64) -> Counts:
+def bootstrapped(sample: Sample, key: np.uint64) -> Ids:
     """(n) how often each row is drawn for a tree."""
-    times = np.zeros(len(sample.label), np.int64)
-    upto = np.concatenate([[0], np.cumsum(sample.weight[sample.order])])
-    draw_rows(key, sample.draws, upto, sample.order, times)
+    times = np.zeros(len(sample.order), np.int32)
+    draw_rows(key, sample.draws, sample.upto, sample.order, times)
     return times
 
 
 @kernel
 def greedy_tree(
     columns: Columns,
-    label: Ids,
+    ends: Counts,
     times: Ids,
     rows: Ids,
     plan: Plan,
     root_key: np.uint64,
     tree: Tree,
     room: Room,
+    desk: Desk,
 ) -> tuple[int, Ids]:
     """GREEDYTREE: split by the feature of least risk until no impurity is left, or none lowers it.
 
     Fills ``tree``; returns its number of nodes and its branches.
     """
-    k = plan.n_classes
+    # each field is taken once: numba counts references to arrays, and compiles every access
+    measure = plan.measure
+    n_codes = columns.n_codes
+    bounds = room.bounds
+    features = room.features
+    own_times = room.times
+    own_ends = room.ends
+    stack = desk.waiting
+    keys = desk.keys
+    total = desk.total
+    shares = desk.shares
+    near_ends = desk.near_ends
+    near_times = desk.near_times
+    counts = tree.counts
     far = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
-    near = Cells(room.near, len(room.near_label), 1)
-    if plan.measure.bisect:
-        near = Cells(room.near, 1, room.bounds.near.shape[1])
+    near = Cells(desk.near, len(near_times), 1)
+    if measure.bisect:
+        near = Cells(desk.near, 1, bounds.near.shape[1])
     certain = plan.splitter != RANDOM and not columns.gaps.any()
     branches = np.empty(0, np.int32)
     n_branches = 0
     nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
-    put(room, nothing, nothing, len(rows), nothing - 1, nothing, len(plan.cost), root_key)
+    put(stack, nothing, nothing, len(rows), nothing - 1, nothing, len(plan.cost))
+    keys[0] = root_key
     waiting = nothing + 1
     near_until = 0  # how many nodes must wait for rows to be those brought near; 0: none are
     size = nothing
     while waiting > 0:
         waiting -= 1
-        start = room.waiting[waiting, 0]
-        stop = room.waiting[waiting, 1]
-        parent = room.waiting[waiting, 2]
-        slot = room.waiting[waiting, 3]
-        n_features = room.waiting[waiting, 4]
-        key = room.keys[waiting]
+        start = stack[waiting, 0]
+        stop = stack[waiting, 1]
+        parent = stack[waiting, 2]
+        slot = stack[waiting, 3]
+        n_features = stack[waiting, 4]
+        key = keys[waiting]
         node = size
         size += 1
+        make_leaf(tree, node)
         hang(tree, branches, parent, slot, node)
         here = rows[start:stop]
         if waiting + 1 < near_until:
@@ -145,48 +177,52 @@ def greedy_tree(
         cells = near if near_until > 0 else far
         classes = gather(
             here,
-            room.near_label if near_until > 0 else label,
-            room.near_times if near_until > 0 else times,
-            tree.counts[node],
-            plan,
-            room,
+            near_ends if near_until > 0 else ends,
+            near_times if near_until > 0 else times,
+            counts[node],
+            measure.symmetric,
+            own_times,
+            own_ends,
+            total,
         )
         n = 0.0
-        for c in range(k):
-            room.shares[0, c] = tree.counts[node, c] * plan.measure.unit
-            n += room.shares[0, c]
-        tree.impurity[node] = evaluate(plan.measure.impurity, room.shares[0])
-        if tree.impurity[node] <= 0.0:
+        for c in range(plan.n_classes):
+            shares[0, c] = counts[node, c] * measure.unit
+            n += shares[0, c]
+        impurity = evaluate(measure.impurity, shares[0])
+        tree.impurity[node] = impurity
+        if impurity <= 0.0:
             continue
         known = Node(
-            room.total[:classes],
-            tree.impurity[node],
+            total[:classes],
+            impurity,
             n,
             key,
-            room.shares[1, :classes],
-            room.shares[2, :classes],
+            shares[1, :classes],
+            shares[2, :classes],
         )
         if parent < 0:
             tree.floor[0] = least_per_drop(columns, cells, here, plan, known, room)
-        if near_until == 0 and len(here) <= len(room.near_label):
+        if near_until == 0 and len(here) <= len(near_times):
             near_until = waiting + 1
-            bring_near(far, near, label, times, here, room, n_features)
+            bring_near(far, near, ends, times, here, features[:n_features], near_ends, near_times)
             cells = near
         alive = n_features
-        if plan.measure.bisect and near_until > 0:
+        if measure.bisect and near_until > 0:
             alive, n_features = bound_features(
-                columns,
+                n_codes,
+                columns.nominal,
                 here,
-                room.times,
-                room.ends[:classes],
+                own_times,
+                own_ends[:classes],
                 plan.cost,
                 certain,
                 known,
-                plan.measure,
-                room.features,
+                measure,
+                features,
                 n_features,
                 waiting if parent >= 0 else -1,
-                room.bounds,
+                bounds,
             )
         best, cut, threshold, route, n_features = best_split(
             columns, cells, here, plan, known, room, alive, n_features, certain
@@ -196,9 +232,9 @@ def greedy_tree(
         tree.feature[node] = best
         tree.threshold[node] = threshold
         tree.route[node] = route
-        missing = columns.n_codes[best]
+        missing = n_codes[best]
         if route == BY_CATEGORY:
-            partition_by_code(cells, best, here, missing, room.begin, room.buffer)
+            partition_by_code(cells, best, here, missing, desk.begin, desk.buffer)
             if n_branches + missing + 1 > len(branches):
                 more = np.empty(2 * len(branches) + missing + 1, np.int32)
                 for branch in range(n_branches):
@@ -209,21 +245,21 @@ def greedy_tree(
             for code in range(missing, -1, -1):
                 at = n_branches + code
                 branches[at] = -1
-                first = start + room.begin[code]
-                last = start + room.begin[code + 1]
+                first = start + desk.begin[code]
+                last = start + desk.begin[code + 1]
                 if last > first:
-                    child = mix(key, np.uint64(code))
-                    put(room, waiting, first, last, node, at, n_features, child)
+                    put(stack, waiting, first, last, node, at, n_features)
+                    keys[waiting] = mix(key, np.uint64(code))
                     waiting += 1
             n_branches += missing + 1
         else:
             goes_left = route == MISSING_LEFT
-            middle = start + partition(cells, best, here, cut, goes_left, missing, room.buffer)
+            middle = start + partition(cells, best, here, cut, goes_left, missing, desk.buffer)
             # the left child comes last, so that it follows its parent
-            child = mix(key, np.uint64(1))
-            put(room, waiting, middle, stop, node, nothing + RIGHT, n_features, child)
-            child = mix(key, np.uint64(0))
-            put(room, waiting + 1, start, middle, node, nothing + LEFT, n_features, child)
+            put(stack, waiting, middle, stop, node, nothing + RIGHT, n_features)
+            keys[waiting] = mix(key, np.uint64(1))
+            put(stack, waiting + 1, start, middle, node, nothing + LEFT, n_features)
+            keys[waiting + 1] = mix(key, np.uint64(0))
             waiting += 2
     return size, branches[:n_branches]
 
@@ -255,68 +291,81 @@ def best_split(
     best_cut = -1
     best_threshold = np.nan
     best_route = 0
+    measure = plan.measure
+    splitter = plan.splitter
+    cost = plan.cost
+    nominal = columns.nominal
+    offset = columns.offset
+    bounds = room.bounds
+    features = room.features
+    times = room.times
     ends = room.ends[: len(node.total)]
-    bounded = plan.measure.bisect and cells.by_feature == 1
+    bounded = measure.bisect and cells.by_feature == 1
     at = 0
     searched = LEAF
     while at < alive or best != searched:
-        j = room.features[at] if at < alive else best
-        counted = bounded and certain and not columns.nominal[j] and len(rows) < COUNTED_BELOW
+        j = features[at] if at < alive else best
+        counted = bounded and certain and not nominal[j] and len(rows) < COUNTED_BELOW
         if bounded and at < alive:
-            most = node.impurity - room.bounds.known[j, REST]
-            better = is_better(j, plan.cost[j], most, best, best_cost, best_drop)
-            while better and counted and not is_settled(j, certain, room.bounds):
-                approach(cells, j, rows, room.times, ends, node, plan.measure, room.bounds)
-                most = node.impurity - room.bounds.known[j, REST]
-                better = is_better(j, plan.cost[j], most, best, best_cost, best_drop)
-            if better and is_settled(j, certain, room.bounds):
+            known = bounds.known[j]
+            most = node.impurity - known[REST]
+            better = is_better(j, cost[j], most, best, best_cost, best_drop)
+            while better and counted and not is_settled(known, certain):
+                approach(cells, j, rows, times, ends, node, measure, known)
+                most = node.impurity - known[REST]
+                better = is_better(j, cost[j], most, best, best_cost, best_drop)
+            if better and is_settled(known, certain):
                 best = j
-                best_cost = plan.cost[j]
+                best_cost = cost[j]
                 best_drop = most
                 better = False
             if not better:
                 at += 1
                 continue
-        points = columns.points[columns.offset[j] : columns.offset[j + 1]]
+        points = columns.points[offset[j] : offset[j + 1]]
         if counted:  # settled, and the best in the end
             best_cut, after, more = best_cut_of(
-                cells, j, rows, room.times, ends, node, plan.measure, room.bounds
+                cells,
+                j,
+                rows,
+                times,
+                ends,
+                node,
+                measure,
+                bounds.known[j],
+                int(np.int64(bounds.least[j])),
             )
-            best_threshold = threshold_between(plan.splitter, best_cut, after, points)
+            best_threshold = threshold_between(splitter, best_cut, after, points)
             best_route = MISSING_LEFT if more else MISSING_RIGHT
             break
-        size = fill_profile(
-            cells, j, columns.n_codes[j], rows, room.label, room.times, len(node.total), room.profile
-        )
+        size = fill_profile(cells, j, columns.n_codes[j], rows, ends, times, room.counter, room.profile)
         left, cut, threshold, route = search_feature(
             room.profile,
             size,
-            columns.nominal[j],
-            plan.splitter,
+            nominal[j],
+            splitter,
             points,
             mix(node.key, columns.key[j]),
             node,
-            plan.measure,
+            measure,
             room.cuts,
             room.thresholds,
         )
         drop = node.impurity - left
-        if j == best or is_better(j, plan.cost[j], drop, best, best_cost, best_drop):
+        if j == best or is_better(j, cost[j], drop, best, best_cost, best_drop):
             best = j
             searched = j
-            best_cost = plan.cost[j]
+            best_cost = cost[j]
             best_drop = drop
             best_cut = cut
             best_threshold = threshold
             best_route = route
-        if at < alive and (
-            drop == -np.inf or (drop <= LEAST_DROP and plan.measure.bisect and plan.splitter != RANDOM)
-        ):
+        if at < alive and (drop == -np.inf or (drop <= LEAST_DROP and measure.bisect and splitter != RANDOM)):
             alive -= 1
             n_features -= 1
-            room.features[at] = room.features[alive]
-            room.features[alive] = room.features[n_features]
-            room.features[n_features] = j
+            features[at] = features[alive]
+            features[alive] = features[n_features]
+            features[n_features] = j
         else:
             at += 1
     return best, best_cut, best_threshold, best_route, n_features
@@ -326,14 +375,26 @@ def best_split(
 def least_per_drop(columns: Columns, cells: Cells, rows: Ids, plan: Plan, node: Node, room: Room) -> float:
     """Least cost per drop of impurity if features, at their cheapest, told all their values at once."""
     least = np.inf
+    ends = room.ends[: len(node.total)]
     for j in range(len(plan.cost)):
-        size = fill_profile(
-            cells, j, columns.n_codes[j], rows, room.label, room.times, len(node.total), room.profile
-        )
+        size = fill_profile(cells, j, columns.n_codes[j], rows, ends, room.times, room.counter, room.profile)
         drop = node.impurity - search_nominal(room.profile, size, node, plan.measure)
         if drop > LEAST_DROP:
             least = min(least, plan.least[j] / drop)
     return least
+
+
+@inner
+def make_leaf(tree: Tree, node: int) -> None:
+    """A new node: a leaf without rows."""
+    tree.feature[node] = LEAF
+    tree.threshold[node] = np.nan
+    tree.left[node] = -1
+    tree.right[node] = -1
+    tree.route[node] = MISSING_RIGHT
+    tree.impurity[node] = 0.0
+    for c in range(tree.counts.shape[1]):
+        tree.counts[node, c] = 0
 
 
 @inner

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from budgetforest.arrays import Anything, Floats
 from budgetforest.errors import InvalidParameter
-from budgetforest.jit import counts_callback, inner, kernel
+from budgetforest.jit import array_at, counts_callback, inner, kernel, own_callback
 
 
 class Kind(IntEnum):
@@ -44,8 +44,8 @@ class Impurity(NamedTuple):
     """A ``Kind``."""
     params: Floats
     """Its parameters, in the order its class lists them."""
-    custom: Any
-    """The user's function as a callback, for ``Kind.CUSTOM``."""
+    other: Any
+    """F as a callback, unless it is that of pairs: kernels contain that alone, and so compile sooner."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def compiled(chosen: Anything, n_classes: int, alpha: float = 0.0) -> Impurity:
             return _plain(POWERS, [chosen.l])
         case Polynomial():
             return _plain(POLYNOMIAL, _polynomial_params(chosen, n_classes))
-    return Impurity(CUSTOM, np.zeros(1), _callback(chosen, n_classes))
+    return Impurity(CUSTOM, np.zeros(1), _checked(chosen, n_classes))
 
 
 def is_admissible(impurity: Impurity) -> bool:
@@ -158,7 +158,7 @@ def is_symmetric(impurity: Impurity) -> bool:
 
 
 def _plain(kind: int, params: Sequence[float]) -> Impurity:
-    return Impurity(kind, np.array(params, np.float64), counts_callback(None))
+    return Impurity(kind, np.array(params, np.float64), own_callback(BY_ADDRESS[kind]))
 
 
 def _polynomial_params(chosen: Polynomial, n_classes: int) -> list[float]:
@@ -186,7 +186,8 @@ def _polynomial_params(chosen: Polynomial, n_classes: int) -> list[float]:
     return params
 
 
-def _callback(function: Callable[..., float], n_classes: int) -> Any:
+def _checked(function: Callable[..., float], n_classes: int) -> Any:
+    """A user's function as a callback, tried on a few counts."""
     name = getattr(function, "__name__", repr(function))
     try:
         callback = counts_callback(function)
@@ -214,20 +215,10 @@ def value_of(impurity: Impurity, n: Floats) -> float:
 @inner
 def evaluate(impurity: Impurity, n: Floats) -> float:
     """F of class counts ``n``, (k) doubles."""
-    kind = impurity.kind
-    if kind == PAIRS:
-        return pairs(n, impurity.params[0], impurity.params[1])
-    if kind == POWERS:
-        return powers(n, int(impurity.params[0]))
-    if kind == POLYNOMIAL:
-        return polynomial(n, impurity.params)
-    if kind == ENTROPY:
-        value = entropy(n)
-        return 0.0 if value < impurity.params[0] else value
-    if kind == GINI:
-        value = gini(n)
-        return 0.0 if value < impurity.params[0] else value
-    return float(impurity.custom(n.ctypes, n.shape[0]))
+    params = impurity.params
+    if impurity.kind == PAIRS:
+        return pairs(n, params[0], params[1])
+    return float(impurity.other(n.ctypes, n.shape[0], params.ctypes, params.shape[0]))
 
 
 @inner
@@ -284,14 +275,15 @@ def pairs(n: Floats, alpha: float, offset: float) -> float:
     return total
 
 
-@inner
-def powers(n: Floats, l: int) -> float:  # noqa: E741
+def powers(counts: Any, k: int, params: Any, n_params: int) -> float:
     """sum_i n_i (S - n_i) (S^(l-2) + S^(l-3) n_i + ... + n_i^(l-2)): the same number, monotone terms."""
+    n = array_at(counts, (k,))
+    l = int(array_at(params, (n_params,))[0])  # noqa: E741
     size = 0.0
-    for i in range(len(n)):
+    for i in range(k):
         size += n[i]
     total = 0.0
-    for i in range(len(n)):
+    for i in range(k):
         series = 0.0
         power = 1.0
         for _ in range(l - 1):
@@ -301,40 +293,49 @@ def powers(n: Floats, l: int) -> float:  # noqa: E741
     return total
 
 
-@inner
-def polynomial(n: Floats, params: Floats) -> float:
-    k = len(n)
+def polynomial(counts: Any, k: int, params: Any, n_params: int) -> float:
+    n = array_at(counts, (k,))
+    terms = array_at(params, (n_params,))
     total = 0.0
-    for start in range(0, len(params), k + 1):
-        term = params[start]
+    for start in range(0, n_params, k + 1):
+        term = terms[start]
         for i in range(k):
-            for _ in range(int(params[start + 1 + i])):
+            for _ in range(int(terms[start + 1 + i])):
                 term *= n[i]
         total += term
     return total
 
 
-@inner
-def entropy(n: Floats) -> float:
+def entropy(counts: Any, k: int, params: Any, n_params: int) -> float:
+    n = array_at(counts, (k,))
     size = 0.0
-    for i in range(len(n)):
+    for i in range(k):
         size += n[i]
     total = 0.0
-    for i in range(len(n)):
+    for i in range(k):
         if n[i] > 0.0:
             share = n[i] / size
             total += share * math.log(share)
-    return -total
+    return 0.0 if -total < array_at(params, (n_params,))[0] else -total
 
 
-@inner
-def gini(n: Floats) -> float:
+def gini(counts: Any, k: int, params: Any, n_params: int) -> float:
+    n = array_at(counts, (k,))
     size = 0.0
-    for i in range(len(n)):
+    for i in range(k):
         size += n[i]
     if size == 0.0:
         return 0.0
     squares = 0.0
-    for i in range(len(n)):
+    for i in range(k):
         squares += (n[i] / size) ** 2
-    return 1.0 - squares
+    return 0.0 if 1.0 - squares < array_at(params, (n_params,))[0] else 1.0 - squares
+
+
+def _idle(counts: Any, k: int, params: Any, n_params: int) -> float:
+    """What stands in the place of the others for pairs."""
+    return 0.0
+
+
+BY_ADDRESS = {PAIRS: _idle, POWERS: powers, POLYNOMIAL: polynomial, ENTROPY: entropy, GINI: gini}
+"""Functions of counts and parameters, each compiled when it is first chosen."""

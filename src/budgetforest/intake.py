@@ -12,11 +12,11 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, validate_data
 
-from budgetforest.arrays import Anything, Counts, Flags, Ids, Matrix
+from budgetforest.arrays import MOST_WEIGHT, Anything, Counts, Flags, Floats, Ids, Matrix
 from budgetforest.binning import hash_rows, single_valued
 from budgetforest.errors import InvalidData, UnusualData
 from budgetforest.table import Schema, Table, as_frame, learn_schema, to_matrix
-from budgetforest.train import MOST_WEIGHT, Rows, hold_out, in_units, scale_for
+from budgetforest.train import Rows, hold_out, in_units, scale_for
 
 
 class Intake(NamedTuple):
@@ -40,19 +40,33 @@ def training_rows(estimator: Any, X: Anything, y: Anything, weight: Anything) ->
     y = _check_y(y, estimator=estimator)
     check_classification_targets(y)
     check_consistent_length(X, y)
-    weight = _check_sample_weight(weight, X, dtype=np.float64, ensure_non_negative=True)
-    weight = weight * compute_sample_weight(estimator.class_weight, y)
-    used = np.flatnonzero(weight)
-    classes, label = np.unique(y[used], return_inverse=True)
-    weight = weight[used]
-    whole, total = bool((weight == np.round(weight)).all()), math.fsum(weight)
-    check_totals(classes, len(used), total)
-    scale = scale_for(whole, len(used), total)
-    if len(used) < len(y):
-        X = X[used]
-    codes: Ids = label.astype(np.int32)
-    rows = Rows(X, codes, in_units(weight, scale), hash_rows(X, codes, schema))
-    return Intake(rows, schema, classes, scale.unit)
+    weight = weights_of(estimator, weight, X, y)
+    if weight is not None and not weight.all():
+        used = np.flatnonzero(weight)
+        X, y, weight = X[used], y[used], weight[used]
+    classes = np.unique(y)
+    check_totals(classes, len(y), float(len(y)) if weight is None else math.fsum(weight))
+    units, unit = whole_weights(weight, len(y))
+    label: Any = np.searchsorted(classes, y).astype(np.int32)
+    rows = Rows(X, label, units, hash_rows(X, label, schema))
+    return Intake(rows, schema, classes, unit)
+
+
+def weights_of(estimator: Any, given: Anything, X: Matrix, y: Anything) -> Floats | None:
+    """(n) what each row weighs; None: 1."""
+    if given is None and estimator.class_weight is None:
+        return None
+    weight = _check_sample_weight(given, X, dtype=np.float64, ensure_non_negative=True)
+    weighed: Floats = weight * compute_sample_weight(estimator.class_weight, y)
+    return weighed
+
+
+def whole_weights(weight: Floats | None, n: int) -> tuple[Ids, float]:
+    """(n) the weights as whole numbers, and the weight of 1."""
+    if weight is None:
+        return np.broadcast_to(np.int32(1), n), 1.0
+    scale = scale_for(bool((weight == np.round(weight)).all()), n, math.fsum(weight))
+    return in_units(weight, scale), scale.unit
 
 
 def check_totals(classes: Any, n: int, weight: float) -> None:
@@ -97,7 +111,7 @@ def known_rows(estimator: Any, X: Anything, y: Anything, schema: Schema, classes
             f"validation has the label {unknown.tolist()[0]!r}, which is not among the training "
             f"classes {classes.tolist()}; leave its rows out or add some to training"
         )
-    return Rows(X, label, np.ones(len(label), np.int64), hash_rows(X, label, schema))
+    return Rows(X, label, np.ones(len(label), np.int32), hash_rows(X, label, schema))
 
 
 def held_out(intake: Intake, fraction: float, seed: int) -> tuple[Rows, Rows]:
@@ -106,7 +120,7 @@ def held_out(intake: Intake, fraction: float, seed: int) -> tuple[Rows, Rows]:
     train, held = hold_out(rows, fraction, seed)
     counts = np.bincount(rows.label[held], minlength=len(intake.classes))
     check_held_out(counts, intake.classes, fraction, len(rows.label))
-    return rows.take(train), rows.take(held)
+    return rows.pick(train), rows.pick(held)
 
 
 def check_held_out(counts: Counts, classes: Any, fraction: float, n: int) -> None:
@@ -121,10 +135,8 @@ def check_held_out(counts: Counts, classes: Any, fraction: float, n: int) -> Non
 
 
 def constants(rows: Rows) -> Flags:
-    """(m) which features cannot tell anything; most differ within a few rows."""
-    same = single_valued(rows.X[:64])
-    same[same] = single_valued(rows.X[:, same])
-    return same
+    """(m) which features cannot tell anything."""
+    return single_valued(rows.X)
 
 
 def warn_of_constants(same: Flags, schema: Schema) -> None:

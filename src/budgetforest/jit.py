@@ -90,39 +90,49 @@ def _in_cache_folder(compile_with: Callable[[bool], Any]) -> Any:
         numba.config.CACHE_DIR = before
 
 
-_CALLBACK = types.float64(types.CPointer(types.float64), types.intp)
+_DOUBLE_ARRAY = types.CPointer(types.float64), types.intp
+_CALLBACK = types.float64(*_DOUBLE_ARRAY, *_DOUBLE_ARRAY)
 _DOUBLES = ctypes.POINTER(ctypes.c_double)
 
 
-def counts_callback(function: Callable[..., float] | None) -> Any:
+array_at = (lambda array, shape: array) if numba.config.DISABLE_JIT else carray
+"""The array at an address, for callbacks; without the compiler they are given arrays."""
+
+
+def counts_callback(function: Callable[..., float]) -> Any:
     """A user's function of the class counts as an argument that kernels take without recompiling.
 
-    A C callback is passed by address, so one compiled kernel serves every user function.
+    A C callback is passed by address, so one compiled kernel serves every function.
     """
     if numba.config.DISABLE_JIT:
-        return _PlainCallback(function or _nothing)
-    if function is None:
-        return _idle_callback()
+        return _PlainCallback(lambda counts, *rest: function(counts))
     inner = function if hasattr(function, "py_func") else numba.njit(error_model="numpy")(function)
 
-    def callback(pointer, size):  # type: ignore[no-untyped-def]  # pragma: no cover
-        return inner(carray(pointer, (size,)))
+    def callback(counts, k, params, n_params):  # type: ignore[no-untyped-def]  # pragma: no cover
+        return inner(array_at(counts, (k,)))
 
     compiled = cfunc(_CALLBACK)(callback)
-    compiled.function = function
+    compiled.made = counts_callback, function
+    return compiled
+
+
+@functools.cache
+def own_callback(function: Callable[..., float]) -> Any:
+    """The same of a function in this package that takes addresses and lengths of counts and parameters."""
+    if numba.config.DISABLE_JIT:
+        return _PlainCallback(function)
+    compiled = _in_cache_folder(lambda cache: cfunc(_CALLBACK, cache=cache, error_model="numpy")(function))
+    compiled.made = own_callback, function
     return compiled
 
 
 def _sent(callback: CFunc) -> tuple[Callable[..., Any], tuple[Any]]:
     """Callbacks go to other processes as the functions they were compiled from."""
-    return counts_callback, (getattr(callback, "function", None),)
+    made, function = callback.made  # type: ignore[attr-defined]
+    return made, (function,)
 
 
 copyreg.pickle(CFunc, _sent)
-
-
-def _nothing(counts: Any) -> float:
-    return 0.0
 
 
 class _PlainCallback:
@@ -131,15 +141,7 @@ class _PlainCallback:
     def __init__(self, function: Callable[..., float]) -> None:
         self.function = function
 
-    def __call__(self, pointer: Any, size: int) -> float:
-        return float(self.function(np.ctypeslib.as_array(pointer.data_as(_DOUBLES), (size,))))
-
-
-@functools.cache
-def _idle_callback() -> Any:
-    """What stands in the place of a user's function when there is none."""
-
-    def idle(pointer, size):  # type: ignore[no-untyped-def]  # pragma: no cover
-        return 0.0
-
-    return _in_cache_folder(lambda cache: cfunc(_CALLBACK, cache=cache)(idle))
+    def __call__(self, counts: Any, k: int, params: Any, n_params: int) -> float:
+        given = ((counts, k), (params, n_params))
+        arrays = [np.ctypeslib.as_array(each.data_as(_DOUBLES), (size,)) for each, size in given]
+        return float(self.function(arrays[0], k, arrays[1], n_params))

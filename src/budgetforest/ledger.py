@@ -42,6 +42,11 @@ def open_ledger(n_rows: int, costs: Costs) -> Ledger:
     )
 
 
+def part_of(ledger: Ledger, rows: slice) -> Ledger:
+    """The ledger of some rows."""
+    return Ledger._make(column[rows] for column in ledger)
+
+
 @inner
 def pay(i: int, j: int, prices: Prices, ledger: Ledger) -> None:
     """Row ``i`` acquires feature ``j``."""

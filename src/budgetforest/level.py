@@ -17,7 +17,7 @@ from budgetforest.binning import Columns
 from budgetforest.draws import mix
 from budgetforest.impurity import evaluate, value_of
 from budgetforest.jit import inner, kernel
-from budgetforest.room import Plan, Room, room_for_growth
+from budgetforest.room import Desk, Plan, Room, room_for_growth
 from budgetforest.rows import Profile
 from budgetforest.split import LEAST_DROP, Node, is_better, search_feature, search_nominal
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT
@@ -143,7 +143,7 @@ def choose_splits(
     """The best split of every node from its ``counts`` (d, cells, k) and its key."""
     begin = cells_of(columns)
     splits = no_splits(whole_of(counts, begin))
-    search_splits(columns, plan, counts, begin, keys, at_roots, room_for_growth(columns, plan, 1), splits)
+    search_splits(columns, plan, counts, begin, keys, at_roots, *room_for_growth(columns, plan, 1), splits)
     first, below = children_of(counts, begin, splits)
     size = below.sum(axis=1)
     impurity = np.array([value_of(plan.measure.impurity, c * plan.measure.unit) for c in below], np.float64)
@@ -185,32 +185,33 @@ def search_splits(
     keys: Keys,
     at_roots: bool,
     room: Room,
+    desk: Desk,
     splits: Splits,
 ) -> None:
     """Fill in feature, cut, threshold, route, impurity and floor of every node."""
     for at in range(len(counts)):
         here = counts[at]
-        classes = take_total(here[: begin[1]], plan, room)
+        classes = take_total(here[: begin[1]], plan, desk)
         n = 0.0
         for c in range(plan.n_classes):
-            n += room.shares[0, c]
-        impurity = evaluate(plan.measure.impurity, room.shares[0])
+            n += desk.shares[0, c]
+        impurity = evaluate(plan.measure.impurity, desk.shares[0])
         splits.impurity[at] = impurity
         if impurity <= 0.0:
             continue
         node = Node(
-            room.total[:classes],
+            desk.total[:classes],
             impurity,
             n,
             keys[at],
-            room.shares[1, :classes],
-            room.shares[2, :classes],
+            desk.shares[1, :classes],
+            desk.shares[2, :classes],
         )
         best = int(np.int64(LEAF))
         best_cost = 0.0
         best_drop = 0.0
         for j in range(len(plan.cost)):
-            size = profile_from(here[begin[j] : begin[j + 1]], room.buffer[:classes], room.profile)
+            size = profile_from(here[begin[j] : begin[j + 1]], desk.buffer[:classes], room.profile)
             if at_roots:
                 drop = impurity - search_nominal(room.profile, size, node, plan.measure)
                 if drop > LEAST_DROP:
@@ -239,20 +240,20 @@ def search_splits(
 
 
 @inner
-def take_total(by_code: NDArray[np.int32], plan: Plan, room: Room) -> int:
+def take_total(by_code: NDArray[np.int32], plan: Plan, desk: Desk) -> int:
     """Class counts of a node from those of one feature; returns how many classes it has.
 
-    ``room.buffer`` holds the classes: all, or where F allows it those that have rows.
+    ``desk.buffer`` holds the classes: all, or where F allows it those that have rows.
     """
     classes = 0
     for c in range(plan.n_classes):
         total = 0
         for code in range(len(by_code)):
             total += by_code[code, c]
-        room.shares[0, c] = total * plan.measure.unit
+        desk.shares[0, c] = total * plan.measure.unit
         if total > 0 or not plan.measure.symmetric:
-            room.total[classes] = total
-            room.buffer[classes] = c
+            desk.total[classes] = total
+            desk.buffer[classes] = c
             classes += 1
     return classes
 

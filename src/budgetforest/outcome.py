@@ -10,10 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from budgetforest.arrays import Counts, Floats, Ids
-from budgetforest.charge import charge, ladder, scores
+from budgetforest.charge import ladder_for, scores, spent
 from budgetforest.forest import Answer, Context, Forest, first_trees, join, shares
 from budgetforest.train import Rows
 from budgetforest.tree import Tree
+
+MEASURED = 2**16
+"""Rows whose exits are held at a time."""
 
 
 class Outcome(NamedTuple):
@@ -40,18 +43,37 @@ def outcomes_of(
 ) -> list[Outcome]:
     """Of the first so many trees for each of ``sizes``, on some of the rows of that ``weight`` in all."""
     full = join(trees, context)
+    forests = (first_trees(full, size) for size in sizes)
+    if answer == Answer.PROBA:
+        return [_of_scores(rows, weight, forest, pool) for forest in forests]
+    return [_of_labels(rows, weight, forest, ends, pool) for forest in forests]
+
+
+def _of_scores(rows: Rows, weight: int, forest: Forest, pool: Executor | None) -> Outcome:
+    """All trees are asked, so there is one exit."""
+    paid = shares_in(rows, weight) * spent(forest, rows.X, Answer.PROBA, pool)
+    error = error_of(rows, weight, forest, Answer.PROBA, pool)
+    return Outcome(len(rows.label), [exact_sum(paid)], [error], np.zeros(1, np.int64))
+
+
+def _of_labels(
+    rows: Rows, weight: int, forest: Forest, ends: Sequence[float], pool: Executor | None
+) -> Outcome:
+    """Some rows after the other, since each has many exits."""
+    exits_of = ladder_for(forest, ends)
     found = []
-    for size in sizes:
-        forest = first_trees(full, size)
-        exits = ladder(forest, rows.X, ends, pool)
-        error = [share_wrong(rows, weight, label) for label in exits.labels.T]
-        if answer == Answer.PROBA:
-            exits.spent[:, 0] = charge(forest, rows.X, answer, pool).spent
-            error = [error_of(rows, weight, forest, answer, pool)]
-        cost = [exact_sum(shares_in(rows, weight) * spent) for spent in exits.spent.T]
-        differ = (exits.labels != exits.labels[:, -1:]).sum(axis=0)
-        found.append(Outcome(len(rows.label), cost, error, differ))
-    return found
+    for start in range(0, max(1, len(rows.label)), MEASURED):
+        part = rows.take(slice(start, start + MEASURED))
+        exits = exits_of(part.X, pool)
+        found.append(
+            Outcome(
+                len(part.label),
+                [exact_sum(shares_in(part, weight) * paid) for paid in exits.spent.T],
+                [share_wrong(part, weight, label) for label in exits.labels.T],
+                (exits.labels != exits.labels[:, -1:]).sum(axis=0),
+            )
+        )
+    return added(found)
 
 
 def added(blocks: Sequence[Outcome]) -> Outcome:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from budgetforest.arrays import LEAF
+from budgetforest.arrays import LEAF, MOST_WEIGHT
 from budgetforest.costs import Costs
 from budgetforest.errors import InvalidCosts, InvalidParameter
 from budgetforest.forest import Context, Forest, Voting, join
@@ -63,7 +63,8 @@ def _schema(names: Sequence[str], costs: Costs) -> Schema:
 
 def _tree(fitted: Any) -> Tree:
     inner = fitted.children_left >= 0
-    rows = np.round(fitted.value[:, 0, :] * fitted.weighted_n_node_samples[:, None])
+    weight = fitted.weighted_n_node_samples
+    rows = np.round(fitted.value[:, 0, :] * (weight * min(1.0, MOST_WEIGHT / weight[0]))[:, None])
     return Tree(
         feature=np.where(inner, fitted.feature, LEAF).astype(np.int32),
         threshold=np.where(inner, fitted.threshold, np.nan),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from budgetforest.certificate import Certificate
-    from budgetforest.ledger import Ledger
     from budgetforest.report import Report
 
 
@@ -109,18 +108,22 @@ class Prediction(LiveAcquisition):
 
     def acquisition_cost(self, X: Anything, *, answer: str | None = None) -> Floats:
         """What each row pays for its label or its scores; ``answer`` is the estimator's by default."""
-        return self._charge(X, answer).spent
+        from budgetforest.charge import spent
+
+        found: Floats = self._paid(spent, X, answer)
+        return found
 
     def acquired_features(self, X: Anything, *, answer: str | None = None) -> Flags:
         """(rows, features): which features each row pays for."""
-        return self._charge(X, answer).acquired
-
-    def _charge(self, X: Anything, answer: str | None) -> Ledger:
         from budgetforest.charge import charge
 
+        found: Flags = self._paid(charge, X, answer).acquired
+        return found
+
+    def _paid(self, how: Callable[..., Any], X: Anything, answer: str | None) -> Any:
         forest, X = self._forest_and_rows(X)
         with self._threads() as (pool, _):
-            return charge(forest, X, self._answer(answer), pool)
+            return how(forest, X, self._answer(answer), pool)
 
     def _forest_and_rows(self, X: Anything) -> tuple[Forest, Matrix]:
         self._check_trained()

@@ -43,7 +43,7 @@ class Closure(NamedTuple):
     """(e) ... and one of the pairs that it needs."""
 
 
-def closure_of(forest: Forest, X: Matrix, label: Ids, weight: Counts) -> Closure:
+def closure_of(forest: Forest, X: Matrix, label: Ids, weight: Ids) -> Closure:
     """The problem of pruning a forest on these rows."""
     nodes, roots = forest.nodes, forest.roots
     inner = nodes.feature != LEAF
@@ -188,7 +188,7 @@ def trimmed(tree: Tree, kept: Flags) -> Tree:
 
 @kernel
 def count_errors(
-    tree: Tree, roots: Ids, X: Matrix, label: Ids, weight: Counts, top: Counts, errors: Floats
+    tree: Tree, roots: Ids, X: Matrix, label: Ids, weight: Ids, top: Counts, errors: Floats
 ) -> None:
     """Add to every node the weight of its rows that are not of its majority."""
     for t in range(len(roots) - 1):

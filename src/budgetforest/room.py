@@ -1,6 +1,7 @@
 """What growing a tree needs besides the rows: the plan, and memory that every node uses again.
 
-Rows of a node are sorted by class. A subtree of few enough rows is grown on a copy of their codes.
+Rows are numbered by class, and those of a node ascend. A subtree of few enough rows is grown on a copy of
+their codes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from budgetforest.arrays import MAX_CODES, Codes, Counts, Floats, Ids, Keys
 from budgetforest.binning import Columns
 from budgetforest.bounds import Bounds, room_for_bounds, width_of
 from budgetforest.jit import inner
-from budgetforest.rows import Cells, Profile, code_of, room_for
+from budgetforest.rows import Cells, Counter, Profile, code_of, counter_for, profile_for
 from budgetforest.split import MOST_STUMPS, Measure
 
 NEAR_ROWS = 1024
@@ -40,16 +41,24 @@ class Plan(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Memory of one tree's growth, used again for every node."""
+    """Memory for the search of a node, used again for the next."""
 
     profile: Profile
+    counter: Counter
     bounds: Bounds
-    label: Ids
-    """Dense classes of the node's rows, ascending."""
     ends: Ids
-    """Where the rows of each dense class end."""
+    """Where the node's rows of each class end, classes without rows left out if F allows it."""
     times: Ids
     """How often each of the node's rows counts."""
+    cuts: Counts
+    thresholds: Floats
+    features: Counts
+    """All features, those still worth trying first."""
+
+
+class Desk(NamedTuple):
+    """Memory for the growth of a tree besides."""
+
     buffer: Ids
     begin: Counts
     """Where the rows of each category begin."""
@@ -57,13 +66,10 @@ class Room(NamedTuple):
     """Class counts of the node."""
     shares: Floats
     """(3, k) counts as weights: of the node, of a left and of a right child."""
-    cuts: Counts
-    thresholds: Floats
-    features: Counts
-    """All features, those still worth trying first."""
     near: Codes
     """Codes of a subtree's rows: those of ``bounds``, or by column."""
-    near_label: Ids
+    near_ends: Counts
+    """(k) where the rows of each class end."""
     near_times: Ids
     waiting: Counts
     """(n, 5) nodes still to be decided: rows start to stop, parent, which child, features to try."""
@@ -71,83 +77,117 @@ class Room(NamedTuple):
     """(n) their keys."""
 
 
-def room_for_growth(columns: Columns, plan: Plan, n_rows: int) -> Room:
+def room_for_growth(columns: Columns, plan: Plan, n_rows: int) -> tuple[Room, Desk]:
     """Memory for a tree on so many rows."""
     m, k = len(plan.cost), plan.n_classes
     n_codes = int(columns.n_codes.max())
     near_rows = min(n_rows, NEAR_CELLS // width_of(m) if plan.measure.bisect else NEAR_ROWS)
     bounds = room_for_bounds(columns, plan.cost, k, near_rows)
-    return Room(
-        profile=room_for(n_codes, k, n_rows),
+    room = Room(
+        profile=profile_for(n_codes, k),
+        counter=counter_for(n_codes, k),
         bounds=bounds,
-        label=np.empty(n_rows, np.int32),
         ends=np.empty(k, np.int32),
         times=np.empty(n_rows, np.int32),
+        cuts=np.arange(max(n_codes, MOST_STUMPS) + 1),
+        thresholds=np.empty(MOST_STUMPS),
+        features=np.arange(m),
+    )
+    desk = Desk(
         buffer=np.empty(max(n_rows, k, MAX_CODES + 2), np.int32),
         begin=np.empty(MAX_CODES + 2, np.int64),
         total=np.empty(k, np.int64),
         shares=np.empty((3, k)),
-        cuts=np.arange(max(n_codes, MOST_STUMPS) + 1),
-        thresholds=np.empty(MOST_STUMPS),
-        features=np.arange(m),
         near=bounds.near.reshape(-1),
-        near_label=np.empty(near_rows, np.int32),
+        near_ends=np.empty(k, np.int64),
         near_times=np.empty(near_rows, np.int32),
         waiting=np.empty((n_rows + 1, 5), np.int64),
         keys=np.empty(n_rows + 1, np.uint64),
     )
+    return room, desk
 
 
 @inner
-def put(
-    room: Room, at: int, start: int, stop: int, parent: int, slot: int, n_features: int, key: np.uint64
-) -> None:
+def put(waiting: Counts, at: int, start: int, stop: int, parent: int, slot: int, n_features: int) -> None:
     """Let a node wait for its turn."""
-    room.waiting[at, 0] = start
-    room.waiting[at, 1] = stop
-    room.waiting[at, 2] = parent
-    room.waiting[at, 3] = slot
-    room.waiting[at, 4] = n_features
-    room.keys[at] = key
+    waiting[at, 0] = start
+    waiting[at, 1] = stop
+    waiting[at, 2] = parent
+    waiting[at, 3] = slot
+    waiting[at, 4] = n_features
 
 
 @inner
 def bring_near(
-    far: Cells, near: Cells, label: Ids, times: Ids, rows: Ids, room: Room, n_features: int
+    far: Cells,
+    near: Cells,
+    ends: Counts,
+    times: Ids,
+    rows: Ids,
+    features: Counts,
+    near_ends: Counts,
+    near_times: Ids,
 ) -> None:
     """Copy what a subtree needs of its rows, and number the rows 0, 1, 2, ..."""
     for start in range(0, len(rows), NEAR_BLOCK):
         stop = min(start + NEAR_BLOCK, len(rows))
-        for at in range(n_features):
-            j = room.features[at]
+        for at in range(len(features)):
+            j = features[at]
             for i in range(start, stop):
                 to = np.uintp(j * near.by_feature + i * near.by_row)
                 near.codes[to] = code_of(far, j, rows[i])
+    end = 0
+    for c in range(len(ends)):
+        end = first_from(rows, end, ends[c])
+        near_ends[c] = end
     for i in range(len(rows)):
-        room.near_label[i] = label[rows[i]]
-        room.near_times[i] = times[rows[i]]
+        near_times[i] = times[rows[i]]
         rows[i] = i
 
 
 @inner
-def gather(rows: Ids, label: Ids, times: Ids, counts: Counts, plan: Plan, room: Room) -> int:
-    """Labels, times and class counts of a node's rows; returns how many classes it has.
+def gather(
+    rows: Ids,
+    ends: Counts,
+    times: Ids,
+    counts: Ids,
+    symmetric: bool,
+    own_times: Ids,
+    own_ends: Ids,
+    totals: Counts,
+) -> int:
+    """Times and class counts of a node's rows; returns how many classes it has.
 
-    Rows are sorted by class. Where F allows it, classes are renumbered so that those without rows
-    cost nothing.
+    All rows of class c have numbers below ``ends[c]``. Where F allows it, classes are renumbered so that
+    those without rows cost nothing.
     """
     classes = 0
-    i = 0
+    start = 0
     for c in range(len(counts)):
+        stop = first_from(rows, start, ends[c])
         total = 0
-        while i < len(rows) and label[rows[i]] == c:
-            room.label[i] = classes
-            room.times[i] = times[rows[i]]
-            total += room.times[i]
-            i += 1
+        for i in range(start, stop):
+            own_times[i] = times[rows[i]]
+            total += own_times[i]
         counts[c] = total
-        if total > 0 or not plan.measure.symmetric:
-            room.total[classes] = total
-            room.ends[classes] = i
+        if total > 0 or not symmetric:
+            totals[classes] = total
+            own_ends[classes] = stop
             classes += 1
+        start = stop
     return classes
+
+
+@inner
+def first_from(rows: Ids, low: int, number: int) -> int:
+    """Where ascending ``rows``, from place ``low`` on, reach a number."""
+    high = len(rows)
+    while high - low > 8:
+        middle = (low + high) // 2
+        if rows[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    while low < high and rows[low] < number:
+        low += 1
+    return low

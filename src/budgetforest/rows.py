@@ -33,7 +33,8 @@ class Cells(NamedTuple):
 class Profile(NamedTuple):
     """Room for the profile of one feature in one node, used again for the next.
 
-    Class counts stand in the first k columns, k the number of classes that the node has.
+    Class counts stand in the first k columns, k the number of classes that the node has. What kernels pass
+    around is kept small: numba takes a tuple apart, field by field, in every function that is given it.
     """
 
     code: Ids
@@ -42,6 +43,11 @@ class Profile(NamedTuple):
     """(codes, k) class counts of the rows up to each code."""
     missing: NDArray[np.int32]
     """(k) class counts of the rows without a value."""
+
+
+class Counter(NamedTuple):
+    """What fills profiles."""
+
     tally: NDArray[np.int32]
     """(codes, k) class counts by code; all zero between uses."""
     touched: NDArray[np.uint8]
@@ -50,19 +56,29 @@ class Profile(NamedTuple):
     """The same memory, eight codes at a time: most codes of a small node are skipped in a glance."""
     order: Counts
     """Room for sorting rows by code."""
+    label: Ids
+    """Their classes."""
 
 
-def room_for(n_codes: int, n_classes: int, n_rows: int) -> Profile:
-    """Buffers for features of at most ``n_codes`` codes in nodes of at most ``n_rows`` rows."""
-    touched = np.zeros(8 * (n_codes // 8 + 1), np.uint8)
+def profile_for(n_codes: int, n_classes: int) -> Profile:
+    """Room for features of at most ``n_codes`` codes."""
     return Profile(
         np.empty(n_codes + 1, np.int32),
         np.empty((n_codes + 1, n_classes), np.int32),
         np.zeros(n_classes, np.int32),
+    )
+
+
+def counter_for(n_codes: int, n_classes: int) -> Counter:
+    """The same for what fills them."""
+    touched = np.zeros(8 * (n_codes // 8 + 1), np.uint8)
+    most_sorted = max(SORTED_BELOW, n_codes // SORTED_BELOW)
+    return Counter(
         np.zeros((n_codes + 1, n_classes), np.int32),
         touched,
         touched.view(np.uint64),
-        np.empty(n_rows, np.int64),
+        np.empty(most_sorted, np.int64),
+        np.empty(most_sorted, np.int32),
     )
 
 
@@ -77,46 +93,60 @@ def tally_rows(
     cells: Cells,
     j: int,
     rows: Ids,
-    label: Ids,
+    ends: Ids,
     weight: Ids,
     tally: NDArray[np.int32],
     touched: NDArray[np.uint8],
 ) -> None:
-    """Add the class counts of ``rows`` by code: ``tally[code, class]``. Blocks add up."""
-    for i in range(len(rows)):
-        code = np.uintp(code_of(cells, j, rows[i]))
-        tally[code, np.uintp(label[i])] += weight[i]
-        touched[code] = 1
+    """Add the class counts of ``rows`` by code: ``tally[code, class]``. Blocks add up.
+
+    Rows are sorted by class; class c ends at ``ends[c]``.
+    """
+    start = 0
+    for c in range(len(ends)):
+        for i in range(start, ends[c]):
+            code = np.uintp(code_of(cells, j, rows[i]))
+            tally[code, c] += weight[i]
+            touched[code] = 1
+        start = int(np.int64(ends[c]))
 
 
 @inner
 def fill_profile(
-    cells: Cells, j: int, n_codes: int, rows: Ids, label: Ids, weight: Ids, k: int, profile: Profile
+    cells: Cells,
+    j: int,
+    n_codes: int,
+    rows: Ids,
+    ends: Ids,
+    weight: Ids,
+    counter: Counter,
+    profile: Profile,
 ) -> int:
     """The profile of feature ``j``; returns how many codes are present."""
     if len(rows) < max(SORTED_BELOW, n_codes // SORTED_BELOW):
-        return _by_sorting(cells, j, n_codes, rows, label, weight, k, profile)
-    tally_rows(cells, j, rows, label, weight, profile.tally, profile.touched)
-    return take_profile(n_codes, k, profile)
+        return _by_sorting(cells, j, n_codes, rows, ends, weight, counter.order, counter.label, profile)
+    tally_rows(cells, j, rows, ends, weight, counter.tally, counter.touched)
+    return take_profile(n_codes, len(ends), counter, profile)
 
 
 @inner
-def take_profile(n_codes: int, k: int, profile: Profile) -> int:
+def take_profile(n_codes: int, k: int, counter: Counter, profile: Profile) -> int:
     """Turn the tally into a profile, leaving the tally empty."""
-    tally = profile.tally
+    tally = counter.tally
+    touched = counter.touched
     upto = profile.upto
     size = 0
     for c in range(k):
         profile.missing[c] = tally[n_codes, c]
         tally[n_codes, c] = 0
-    profile.touched[n_codes] = 0
+    touched[n_codes] = 0
     for eight in range(n_codes // 8 + 1):
-        if profile.eights[eight] == 0:
+        if counter.eights[eight] == 0:
             continue
         for code in range(8 * eight, min(8 * eight + 8, n_codes)):
-            if profile.touched[code] == 0:
+            if touched[code] == 0:
                 continue
-            profile.touched[code] = 0
+            touched[code] = 0
             for c in range(k):
                 upto[size, c] = tally[code, c] + (upto[size - 1, c] if size > 0 else 0)
                 tally[code, c] = 0
@@ -127,12 +157,24 @@ def take_profile(n_codes: int, k: int, profile: Profile) -> int:
 
 @inner
 def _by_sorting(
-    cells: Cells, j: int, n_codes: int, rows: Ids, label: Ids, weight: Ids, k: int, profile: Profile
+    cells: Cells,
+    j: int,
+    n_codes: int,
+    rows: Ids,
+    ends: Ids,
+    weight: Ids,
+    order: Counts,
+    label: Ids,
+    profile: Profile,
 ) -> int:
     """The same for few rows among many codes: sort them (shell sort), then run along."""
-    order = profile.order
     n = len(rows)
+    k = len(ends)
+    c = 0
     for i in range(n):
+        while i >= ends[c]:
+            c += 1
+        label[i] = c
         order[i] = (code_of(cells, j, rows[i]) << 32) + i
     gap = 1
     while gap < n // 3:

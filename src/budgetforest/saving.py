@@ -24,10 +24,19 @@ from budgetforest.arrays import LEAF, Codes, Counts, Flags, Floats, Ids
 from budgetforest.binning import Columns
 from budgetforest.costs import Costs
 from budgetforest.draws import mix, tree_key, uniform
-from budgetforest.grow import LEFT, RIGHT, Sample, bootstrapped, fill_empty_branches, hang
+from budgetforest.grow import (
+    LEFT,
+    RIGHT,
+    Sample,
+    bootstrapped,
+    hang,
+    labels_of,
+    make_leaf,
+    with_all_branches,
+)
 from budgetforest.jit import inner, kernel
 from budgetforest.rows import Cells, partition, partition_by_code
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
+from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, only_first, room_for_nodes
 
 LEAST_GAIN = 1e-7
 """Nats of all rows of a node together; less is rounding, not progress."""
@@ -59,9 +68,9 @@ class Owned(NamedTuple):
     """What training rows have acquired so far, in all trees."""
 
     feature: NDArray[np.uint8]
-    """(m, n) 1 where a row has a feature; empty when nothing costs anything."""
+    """(m, n / 8) a bit for each row that has a feature; empty when nothing costs anything."""
     group: NDArray[np.uint8]
-    """(g, n) 1 where a row has one of a group."""
+    """(g, n / 8) the same for one of a group; empty where every feature is a group of its own."""
 
 
 class Desk(NamedTuple):
@@ -87,8 +96,7 @@ def grow_saving(
 
     After so many ``payers`` come free riders, which use only what their rows have: their rate is infinite.
     """
-    n, m = len(sample.label), len(costs.cost)
-    owned = Owned(np.zeros((m, n), np.uint8), np.zeros((len(costs.group_names), n), np.uint8))
+    owned = nothing_owned(len(sample.order), costs)
     number = 0
     while True:
         rate = growth.rate if number < payers else math.inf
@@ -96,21 +104,27 @@ def grow_saving(
         number += 1
 
 
+def nothing_owned(n_rows: int, costs: Costs) -> Owned:
+    """Room for what so many rows acquire."""
+    m, groups, n_bytes = len(costs.cost), len(costs.group_names), n_rows // 8 + 1
+    return Owned(np.zeros((m, n_bytes), np.uint8), np.zeros((groups if groups < m else 0, n_bytes), np.uint8))
+
+
 def grow_one(
     sample: Sample, growth: Growth, costs: Costs, owned: Owned, seed: int, number: int, bootstrap: bool
 ) -> Tree:
     """Tree ``number`` of a forest. At a rate of 0 it does not depend on the others."""
     key = tree_key(seed, number)
-    times = bootstrapped(sample, key) if bootstrap else sample.weight
+    times = bootstrapped(sample, key) if bootstrap else np.array(sample.weight)
     # rows that were not drawn go along where it matters what they acquire
     rows = (np.arange(len(times)) if growth.rate else np.flatnonzero(times)).astype(np.int32)
-    return saving_below(sample.columns, sample.label, times, rows, growth, costs, owned, key)
+    return saving_below(sample.columns, labels_of(sample), times, rows, growth, costs, owned, key)
 
 
 def saving_below(
     columns: Columns,
     label: Ids,
-    times: Counts,
+    times: Ids,
     rows: Ids,
     growth: Growth,
     costs: Costs,
@@ -118,13 +132,11 @@ def saving_below(
     key: np.uint64,
 ) -> Tree:
     """The part of a tree below the node of this key, on its rows, which then have what they met."""
-    tree = empty_tree(2 * int((times[rows] > 0).sum()) + 1, growth.n_classes)
+    tree = room_for_nodes(2 * int((times[rows] > 0).sum()) + 1, growth.n_classes)
     desk = desk_for(columns, growth.n_classes, len(rows))
     size, branches = saving_tree(columns, label, times, rows, growth, costs[:3], owned, key, tree, desk)
-    if len(branches):
-        fill_empty_branches(tree.counts[:size].sum(axis=1), tree, branches)
     tree.floor[0] = np.nan
-    return Tree._make([*(part[:size].copy() for part in tree[:-2]), branches, tree.floor])
+    return with_all_branches(only_first(tree, size)._replace(branches=branches))
 
 
 def desk_for(columns: Columns, k: int, n_rows: int) -> Desk:
@@ -164,7 +176,7 @@ class Split(NamedTuple):
 def saving_tree(
     columns: Columns,
     label: Ids,
-    times: Counts,
+    times: Ids,
     rows: Ids,
     growth: Growth,
     prices: tuple[Floats, Floats, Ids],
@@ -187,6 +199,7 @@ def saving_tree(
         key = desk.keys[waiting]
         node = size
         size += 1
+        make_leaf(tree, node)
         hang(tree, branches, parent, slot, node)
         here = rows[start:stop]
         counts = tree.counts[node]
@@ -249,7 +262,7 @@ def _put(desk: Desk, at: int, start: int, stop: int, parent: int, slot: int, key
 
 
 @inner
-def _weight(rows: Ids, times: Counts) -> int:
+def _weight(rows: Ids, times: Ids) -> int:
     total = 0
     for i in range(len(rows)):
         total += times[rows[i]]
@@ -262,11 +275,11 @@ def _times_log(n: int, logs: Floats) -> float:
 
 
 @inner
-def entropy_of(counts: Counts, n: int, logs: Floats) -> float:
+def entropy_of(counts: Ids, n: int, logs: Floats) -> float:
     """Nats of all rows together, n H."""
     total = _times_log(n, logs)
     for c in range(len(counts)):
-        total -= _times_log(counts[c], logs)
+        total -= _times_log(int(np.int64(counts[c])), logs)  # as wide as others, or numba compiles it twice
     return total
 
 
@@ -274,13 +287,13 @@ def entropy_of(counts: Counts, n: int, logs: Floats) -> float:
 def _best_split(
     columns: Columns,
     label: Ids,
-    times: Counts,
+    times: Ids,
     rows: Ids,
     growth: Growth,
     prices: tuple[Floats, Floats, Ids],
     owned: Owned,
     key: np.uint64,
-    counts: Counts,
+    counts: Ids,
     n: int,
     mixed: float,
     desk: Desk,
@@ -318,7 +331,7 @@ def gain_of(
     j: int,
     low: int,
     high: int,
-    counts: Counts,
+    counts: Ids,
     n: int,
     mixed: float,
     growth: Growth,
@@ -336,7 +349,7 @@ def gain_of(
 
 @inner
 def _tally(
-    codes: Codes, missing: int, rows: Ids, label: Ids, times: Counts, tally: NDArray[np.int64]
+    codes: Codes, missing: int, rows: Ids, label: Ids, times: Ids, tally: NDArray[np.int64]
 ) -> tuple[int, int]:
     """Class counts by code; returns the lowest and the highest code present, missing not counted."""
     low = missing
@@ -368,7 +381,7 @@ def _numeric_gain(
     low: int,
     high: int,
     missing: int,
-    counts: Counts,
+    counts: Ids,
     n: int,
     mixed: float,
     growth: Growth,
@@ -439,22 +452,37 @@ def _nominal_gain(
 
 
 @inner
-def acquire(j: int, rows: Ids, prices: tuple[Floats, Floats, Ids], owned: Owned) -> None:
-    """The rows of a node have a feature from now on."""
-    for i in range(len(rows)):
-        owned.feature[j, rows[i]] = 1
-        owned.group[prices[2][j], rows[i]] = 1
+def has_bit(bits: NDArray[np.uint8], j: int, row: int) -> bool:
+    """Whether the bit of a row is set."""
+    return bool(bits[j, row >> 3] >> (row & 7) & 1)
 
 
 @inner
-def price_of(j: int, rows: Ids, times: Counts, prices: tuple[Floats, Floats, Ids], owned: Owned) -> float:
+def put_bit(bits: NDArray[np.uint8], j: int, row: int) -> None:
+    """Set it."""
+    bits[j, row >> 3] |= 1 << (row & 7)
+
+
+@inner
+def acquire(j: int, rows: Ids, prices: tuple[Floats, Floats, Ids], owned: Owned) -> None:
+    """The rows of a node have a feature from now on."""
+    for i in range(len(rows)):
+        put_bit(owned.feature, j, rows[i])
+    if len(owned.group) > 0:
+        for i in range(len(rows)):
+            put_bit(owned.group, prices[2][j], rows[i])
+
+
+@inner
+def price_of(j: int, rows: Ids, times: Ids, prices: tuple[Floats, Floats, Ids], owned: Owned) -> float:
     """What the rows of a node would pay for a feature, all together."""
+    shared = len(owned.group) > 0
     lacking = 0
     opened = 0
     for i in range(len(rows)):
-        if owned.feature[j, rows[i]] == 0:
+        if not has_bit(owned.feature, j, rows[i]):
             lacking += times[rows[i]]
-            if owned.group[prices[2][j], rows[i]] == 1:
+            if shared and has_bit(owned.group, prices[2][j], rows[i]):
                 opened += times[rows[i]]
     return price_for(j, lacking, opened, prices)
 

@@ -20,11 +20,14 @@ from budgetforest.saving import (
     Growth,
     Owned,
     Split,
+    acquire,
     desk_for,
     entropy_of,
     gain_of,
+    has_bit,
     is_tried,
     price_for,
+    put_bit,
 )
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree
 
@@ -49,9 +52,9 @@ def count_lacking(
         for t in range(standing.node.shape[0]):
             for i in range(standing.node.shape[1]):
                 node = np.int64(standing.node[t, i]) - first
-                if 0 <= node < len(lacking) and owned.feature[j, i] == 0:
+                if 0 <= node < len(lacking) and not has_bit(owned.feature, j, i):
                     lacking[node, j, 0] += standing.times[t, i]
-                    if owned.group[group[j], i] == 1:
+                    if len(owned.group) > 0 and has_bit(owned.group, group[j], i):
                         lacking[node, j, 1] += standing.times[t, i]
 
 
@@ -158,6 +161,15 @@ def judge_children(least_rows: int, logs: Floats, splits: Splits) -> None:
             splits.waits[at] = mixed > LEAST_GAIN and n >= 2 * least_rows
 
 
+@kernel
+def take_met(owned: Owned, rows: Ids, met: Flags, prices: tuple[Floats, Floats, Ids]) -> None:
+    """Rows have the features that they met."""
+    if len(owned.feature) > 0:
+        for j in range(len(met)):
+            if met[j]:
+                acquire(j, rows, prices, owned)
+
+
 def follow_tree(columns: Columns, tree: Tree, group: Ids, owned: Owned, scores: Counts) -> None:
     """The rows of a block have what they meet in a tree, and their leaves are added to their scores."""
     cut = np.full(len(tree.feature), -1, np.int32)
@@ -179,8 +191,9 @@ def follow_rows(
             j = tree.feature[node]
             code = np.int64(codes[j, i])
             if len(owned.feature) > 0:
-                owned.feature[j, i] = 1
-                owned.group[group[j], i] = 1
+                put_bit(owned.feature, j, i)
+                if len(owned.group) > 0:
+                    put_bit(owned.group, group[j], i)
             route = tree.route[node]
             if route == BY_CATEGORY:
                 node = int(np.int64(tree.branches[tree.left[node] + code]))

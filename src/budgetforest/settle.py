@@ -101,6 +101,11 @@ def exits_for(n_rows: int, thresholds: Sequence[float], forest: Forest) -> Exits
     return Exits(enough, np.zeros(shape), np.zeros(shape, np.int32), belief)
 
 
+def exits_in(exits: Exits, rows: slice) -> Exits:
+    """The exits of some rows."""
+    return Exits._make([exits.enough, *(column[rows] for column in exits[1:])])
+
+
 @kernel
 def settle_rows(
     forest: Walked, X: Matrix, prices: Prices, ledger: Ledger, start: Queues, q: Queues, exits: Exits

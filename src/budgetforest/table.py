@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from budgetforest.arrays import MAX_CODES, Anything, Flags, Matrix
+from budgetforest.arrays import MAX_CODES, Anything, Flags, Ids, Matrix
 from budgetforest.errors import InvalidData, InvalidParameter, near
 
 if TYPE_CHECKING:  # a decision of a single row needs no dataframes
@@ -63,6 +63,41 @@ class Table:
 
     def __getitem__(self, rows: Any) -> Table:
         return Table(self.matrix[rows], self.schema)
+
+
+@dataclass(frozen=True)
+class Picked:
+    """Some rows of a matrix, which are copied only where they are read."""
+
+    matrix: Matrix
+    at: Ids
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return len(self.at), self.matrix.shape[1]
+
+    @property
+    def dtype(self) -> Any:
+        """Of the numbers."""
+        return self.matrix.dtype
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def __getitem__(self, which: Any) -> Matrix:
+        """A copy of some rows, or of some columns of them."""
+        rows, *columns = which if isinstance(which, tuple) else (which,)
+        found: Matrix = self.matrix[(slice(None), *columns)][self.at[rows]]
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Other processes get a copy of these rows alone."""
+        return np.asarray, (self[:],)
+
+
+Numbers: TypeAlias = Matrix | Picked
+"""Rows of numbers that can be read a part at a time."""
 
 
 def as_frame(X: Anything) -> nw.DataFrame[Any] | None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, Counts, Flags, Floats, Ids, Keys, Matrix
+from budgetforest.arrays import LEAF, MOST_WEIGHT, Counts, Flags, Floats, Ids, Keys
 from budgetforest.binning import to_columns
 from budgetforest.budget import Offer, Recipe, growing_alphas, within_budget
 from budgetforest.charge import Meter
@@ -25,12 +25,8 @@ from budgetforest.grow import Sample
 from budgetforest.impurity import compiled, is_admissible, is_symmetric
 from budgetforest.room import Plan
 from budgetforest.split import Measure, Splitter
-from budgetforest.table import Schema
+from budgetforest.table import Numbers, Picked, Schema
 from budgetforest.tree import Tree
-
-MOST_WEIGHT = 2**30
-"""Counts of a node must fit 32 bits."""
-
 
 LABEL_PATIENCE = 4
 """Measured forests in a row that may pass the budget before growing stops, when rows pay for labels."""
@@ -39,18 +35,23 @@ LABEL_PATIENCE = 4
 class Rows(NamedTuple):
     """Labelled rows, checked."""
 
-    X: Matrix
+    X: Numbers
     """(n, m)"""
     label: Ids
     """(n) class codes."""
-    weight: Counts
+    weight: Ids
     """(n) whole numbers of units, all positive."""
     hashes: Keys
     """(n) what each row contains."""
 
-    def take(self, index: Ids | Flags) -> Rows:
-        """Some of the rows."""
+    def take(self, index: Ids | Flags | slice) -> Rows:
+        """A copy of some of the rows."""
         return Rows._make(part[index] for part in self)
+
+    def pick(self, index: Ids) -> Rows:
+        """Some of the rows, their numbers left where they are."""
+        assert not isinstance(self.X, Picked)
+        return Rows(Picked(self.X, index), self.label[index], self.weight[index], self.hashes[index])
 
 
 class Totals(NamedTuple):
@@ -140,14 +141,14 @@ def scale_for(whole: bool, n: int, total: float) -> Scale:
     return Scale(1.0, 1.0) if whole else Scale(n / total, 2.0 ** math.ceil(math.log2(n / MOST_WEIGHT)))
 
 
-def in_units(weight: Floats, scale: Scale) -> Counts:
+def in_units(weight: Floats, scale: Scale) -> Ids:
     """Weights as whole numbers, all positive.
 
     >>> scale = scale_for(False, 2, 1.0)
     >>> (in_units(np.array([0.25, 0.75]), scale) * scale.unit).tolist()
     [0.5, 1.5]
     """
-    return np.maximum(np.round(weight * scale.factor / scale.unit).astype(np.int64), 1)
+    return np.maximum(np.round(weight * scale.factor / scale.unit).astype(np.int32), 1)
 
 
 def hold_out(rows: Rows, fraction: float, seed: int) -> tuple[Ids, Ids]:
@@ -168,7 +169,7 @@ def hold_out(rows: Rows, fraction: float, seed: int) -> tuple[Ids, Ids]:
         chosen[by_place] = middle < fraction * weight.sum()
         chosen[by_place[-1]] = False
         held[members] = chosen[group]
-    return order[~held[order]], order[held[order]]
+    return np.flatnonzero(~held).astype(np.int32), np.flatnonzero(held).astype(np.int32)
 
 
 Step = Callable[[], list[Offer]]
@@ -233,19 +234,33 @@ def context_of(train: Totals, settings: Settings) -> Context:
 
 
 def sample_of(train: Rows, settings: Settings, pool: Executor) -> Sample:
-    """Training rows in the form that trees are grown on."""
+    """Training rows in the form that trees are grown on: sorted by class, then by contents."""
+    order = in_order(train.hashes, 0)
+    narrow = train.label.astype(np.min_scalar_type(train.label.max()))[order]  # sorted by radix
+    place = np.empty_like(order)
+    place[order[np.argsort(narrow, kind="stable")]] = np.arange(len(order), dtype=np.int32)
     columns = to_columns(
         train.X,
+        place,
         train.weight,
         settings.schema,
         ranked=settings.splitter != Splitter.BINNED,
         max_bins=settings.max_bins,
         pool=pool,
     )
-    draws = draws_of(int(train.weight.sum()), settings)
-    narrow = train.label.astype(np.min_scalar_type(train.label.max()))  # sorted by radix
-    by_class = np.argsort(narrow, kind="stable").astype(np.int32)
-    return Sample(columns, train.label, train.weight, in_order(train.hashes, 0), by_class, draws)
+    total = int(train.weight.sum())
+    weight, upto = np.broadcast_to(np.int32(1), len(order)), np.empty(0, np.int64)
+    if total > len(order):
+        weight, upto = np.empty(len(order), np.int32), np.cumsum(train.weight[order], dtype=np.int64)
+        weight[place] = train.weight
+    return Sample(
+        columns=columns,
+        ends=np.cumsum(np.bincount(train.label, minlength=settings.n_classes)),
+        weight=weight,
+        order=place[order],
+        upto=upto,
+        draws=draws_of(total, settings),
+    )
 
 
 def draws_of(weight: int, settings: Settings) -> int:

@@ -55,6 +55,28 @@ def empty_tree(n_nodes: int, n_classes: int) -> Tree:
     )
 
 
+def room_for_nodes(most: int, n_classes: int) -> Tree:
+    """Room for at most so many nodes; a node that is never written takes no memory."""
+    return Tree(
+        feature=np.empty(most, np.int32),
+        threshold=np.empty(most),
+        left=np.empty(most, np.int32),
+        right=np.empty(most, np.int32),
+        route=np.empty(most, np.uint8),
+        counts=np.empty((most, n_classes), np.int32),
+        impurity=np.empty(most),
+        branches=np.empty(0, np.int32),
+        floor=np.full(1, np.inf),
+    )
+
+
+def only_first(tree: Tree, size: int) -> Tree:
+    """A tree of which so many nodes were used, in place: the rest of its memory is given back."""
+    for part in tree[:-2]:
+        part.resize((size, *part.shape[1:]), refcheck=False)
+    return tree
+
+
 def next_node(tree: Tree, node: int, value: float) -> int:
     """The child that a value leads to."""
     route = tree.route[node]

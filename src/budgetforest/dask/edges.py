@@ -115,7 +115,7 @@ def between(column: Matrix, known: Sketch) -> Ids:
     """(n) the number of the first pivot at or above each value; one too many where it is missing."""
     codes = np.empty(len(column), np.uint32)
     pivots = known.census.values.astype(np.float64)
-    encode(column, pivots, len(pivots) + 1, codes)
+    encode(column, pivots, len(pivots) + 1, np.arange(len(column), dtype=np.int32), codes)
     return codes.astype(np.int32)
 
 
@@ -221,12 +221,14 @@ def put_together(found: list[Found], settings: Settings) -> tuple[Columns, Flags
 def encoded(rows: Rows, start: Counts, columns: Columns) -> Block:
     """A block as codes, its rows in the order of their contents."""
     order = in_order(rows.hashes, 0)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order), dtype=np.int32)
     m = len(columns.n_codes)
     codes = np.empty((m, len(order)), columns.codes.dtype)
     for first in range(0, m, COLUMN_BLOCK):
         for j, column in enumerate(columns_of(rows.X, first), first):
             points = columns.points[columns.offset[j] : columns.offset[j + 1]]
             every = columns.nominal[j] or columns.ranked
-            encode(column[order], points[:-1] if every else points, columns.n_codes[j], codes[j])
+            encode(column, points[:-1] if every else points, columns.n_codes[j], place, codes[j])
     here = columns._replace(codes=codes)
     return Block(here, rows.label[order], rows.weight[order], start[order])

@@ -10,6 +10,7 @@ and chosen is a ``Way``. Only counts, splits and the shape of the trees travel. 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from operator import getitem
 from typing import Any, NamedTuple
 
@@ -252,12 +253,12 @@ def pick(block: Block, state: State, standing: Standing, ends: Counts) -> list[P
 
 def finish(columns: Columns, way: Way, nodes: Nodes, parts: list[Picked]) -> list[Tree]:
     """The subtrees of small nodes."""
-    codes = np.ascontiguousarray(np.concatenate([part.codes for part in parts], axis=1))
     label, times, place = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:4])
-    here = Gathered(
-        columns._replace(codes=codes), label, times.astype(np.int64), joined([part.state for part in parts])
-    )
     by_class = place * (int(label.max()) + 1) + label
     order = np.argsort(by_class.astype(np.min_scalar_type(by_class.max())), kind="stable").astype(np.int32)
+    codes = np.concatenate([part.codes for part in parts], axis=1).take(order, axis=1)
+    state = joined([part.state for part in parts], order)
+    here = Gathered(columns._replace(codes=codes), label[order], times[order], state)
     ends = np.searchsorted(place[order], np.arange(len(nodes.keys) + 1))
-    return [way.finish(here, order[ends[at] : ends[at + 1]], nodes, at) for at in range(len(nodes.keys))]
+    members = [np.arange(*each, dtype=np.int32) for each in pairwise(ends)]
+    return [way.finish(here, rows, nodes, at) for at, rows in enumerate(members)]

@@ -54,6 +54,7 @@ def with_tree(before: tuple[Meter, Sums | None], tree: Tree) -> tuple[Meter, Sum
     """The meter with one more tree, and what it measures, as a new one: tasks may be run again."""
     meter = copy.copy(before[0])
     meter.scores, meter.met, meter.trees = meter.scores.copy(), meter.met.copy(), meter.trees.copy()
+    meter.spent = meter.spent.copy()
     meter.ledger = Ledger._make(part.copy() for part in meter.ledger)
     parts = meter.shares_with(tree)
     return meter, (exact_sum(parts[0]), exact_sum(parts[1])) if parts else None

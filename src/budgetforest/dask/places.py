@@ -28,7 +28,7 @@ class Keyed(NamedTuple):
 
     key: Keys
     label: Ids
-    weight: Counts
+    weight: Ids
 
 
 class Range(NamedTuple):

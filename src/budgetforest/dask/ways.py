@@ -20,8 +20,8 @@ from budgetforest.costs import Costs
 from budgetforest.grow import grow_below, with_all_branches
 from budgetforest.level import Splits, Standing, cells_of, choose_splits, counts_of_block
 from budgetforest.room import Plan
-from budgetforest.saving import Growth, Owned, saving_below
-from budgetforest.saving_level import choose_savings, follow_tree, lacking_in_block
+from budgetforest.saving import Growth, Owned, nothing_owned, saving_below
+from budgetforest.saving_level import choose_savings, follow_tree, lacking_in_block, take_met
 from budgetforest.tree import Tree
 
 NO_SCORES: Counts = np.zeros(0, np.int64)
@@ -33,7 +33,7 @@ class Block(NamedTuple):
 
     columns: Columns
     label: Ids
-    weight: Counts
+    weight: Ids
     start: Counts
     """(n) the weight of the rows of all blocks that come before."""
 
@@ -58,11 +58,11 @@ class Sums(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """Rows of small nodes, brought to one worker."""
+    """Rows of small nodes, brought to one worker: node after node, sorted by class."""
 
     columns: Columns
     label: Ids
-    times: Counts
+    times: Ids
     state: State
 
 
@@ -97,7 +97,7 @@ class Way(Protocol):
         ...
 
     def finish(self, rows: Gathered, members: Ids, nodes: Nodes, at: int) -> Tree:
-        """All below one of the nodes, as on a single machine; its ``members`` are sorted by class."""
+        """All below one of the nodes, as on a single machine; its ``members`` stand side by side."""
         ...
 
 
@@ -131,8 +131,10 @@ class Greedy(NamedTuple):
 
     def finish(self, rows: Gathered, members: Ids, nodes: Nodes, at: int) -> Tree:
         """The local grower."""
+        classes = np.arange(self.plan.n_classes)
+        ends = members[0] + np.searchsorted(rows.label[members], classes, "right")
         return with_all_branches(
-            grow_below(rows.columns, rows.label, rows.times, members, self.plan, nodes.keys[at])
+            grow_below(rows.columns, ends, rows.times, members, self.plan, nodes.keys[at])
         )
 
 
@@ -171,7 +173,7 @@ class Saving(NamedTuple):
     def finish(self, rows: Gathered, members: Ids, nodes: Nodes, at: int) -> Tree:
         """The local grower."""
         columns, label, times, state = rows
-        take_met(state.owned, members, nodes.met[at], self.costs.group)
+        take_met(state.owned, members, nodes.met[at], self.costs[:3])
         return saving_below(
             columns, label, times, members, self.growth, self.costs, state.owned, nodes.keys[at]
         )
@@ -213,7 +215,7 @@ class Boosting(NamedTuple):
     def finish(self, rows: Gathered, members: Ids, nodes: Nodes, at: int) -> Tree:
         """The local grower; what it adds to scores is added where the rows are."""
         columns, _, times, state = rows
-        take_met(state.owned, members, nodes.met[at], self.costs.group)
+        take_met(state.owned, members, nodes.met[at], self.costs[:3])
         boost = self.boost._replace(depth=self.boost.depth - nodes.depth)
         spare = np.zeros((len(times), boost.n_classes), np.int64)
         return boosted_below(
@@ -243,13 +245,6 @@ def without_met(lacking: Counts, met: Flags, group: Ids) -> Counts:
     return np.stack([lack, np.where(groups_met(met, group)[:, group], lack, lacking[:, :, 1])], axis=2)
 
 
-def take_met(owned: Owned, rows: Ids, met: Flags, group: Ids) -> None:
-    """Rows have what they met."""
-    if len(owned.feature):
-        owned.feature[np.ix_(np.flatnonzero(met), rows)] = 1
-        owned.group[np.ix_(np.unique(group[met]), rows)] = 1
-
-
 def groups_met(met: Flags, group: Ids) -> Flags:
     """(d, g) the groups of which some feature was met."""
     found = np.zeros((len(met), int(group.max()) + 1), bool)
@@ -269,8 +264,7 @@ def added(parts: Sequence[Sums]) -> Sums:
 def first_state(block: Block, costs: Costs, pays: bool, start: Counts) -> State:
     """Nobody has anything; ``start`` (k) are the first scores, none for trees that are not boosted."""
     n = len(block.label)
-    m, groups = (len(costs.cost), len(costs.group_names)) if pays else (0, 0)
-    owned = Owned(np.zeros((m, n), np.uint8), np.zeros((groups, n), np.uint8))
+    owned = nothing_owned(n, costs) if pays else Owned(np.zeros((0, 0), np.uint8), np.zeros((0, 0), np.uint8))
     scores = np.tile(start, (n, 1))
     return State(owned, scores, slopes_for(scores, block.label))
 
@@ -291,18 +285,34 @@ def slopes_for(scores: Counts, label: Ids) -> Slopes:
 
 def for_growth(state: State, rows: Any) -> State:
     """What a tree on some of the rows must know; scores stay."""
+    bit = (rows & 7).astype(np.uint8)
     return State(
-        Owned._make(part[:, rows] for part in state.owned),
+        Owned._make(_packed(part[:, rows >> 3] >> bit & 1) for part in state.owned),
         state.scores[:0],
         state.slopes[rows],
     )
 
 
-def joined(states: Sequence[State]) -> State:
-    """What rows of several blocks remember."""
+def joined(states: Sequence[State], order: Ids) -> State:
+    """What rows of several blocks remember, in another order."""
     owned, scores, slopes = zip(*states, strict=True)
+    sizes = [len(part) for part in slopes]
+
+    def together(parts: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+        flags = [_unpacked(part, size) for part, size in zip(parts, sizes, strict=True)]
+        return _packed(np.concatenate(flags, axis=1).take(order, axis=1))
+
     return State(
-        Owned._make(np.concatenate(parts, axis=1) for parts in zip(*owned, strict=True)),
+        Owned._make(together(parts) for parts in zip(*owned, strict=True)),
         scores[0],
-        np.concatenate(slopes),
+        np.concatenate(slopes).take(order, axis=0),
     )
+
+
+def _packed(flags: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Bits of ``Owned`` from bytes."""
+    return np.packbits(flags, axis=1, bitorder="little")
+
+
+def _unpacked(bits: NDArray[np.uint8], n_rows: int) -> NDArray[np.uint8]:
+    return np.unpackbits(bits, axis=1, count=n_rows, bitorder="little")
