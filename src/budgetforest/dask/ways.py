@@ -264,7 +264,9 @@ def added(parts: Sequence[Sums]) -> Sums:
 def first_state(block: Block, costs: Costs, pays: bool, start: Counts) -> State:
     """Nobody has anything; ``start`` (k) are the first scores, none for trees that are not boosted."""
     n = len(block.label)
-    owned = nothing_owned(n, costs) if pays else Owned(np.zeros((0, 0), np.uint8), np.zeros((0, 0), np.uint8))
+    owned = nothing_owned(n, costs)
+    if not pays:
+        owned = Owned._make(part[:0] for part in owned)
     scores = np.tile(start, (n, 1))
     return State(owned, scores, slopes_for(scores, block.label))
 
