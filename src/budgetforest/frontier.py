@@ -1,10 +1,10 @@
 """``method="auto"``: forests that err least at every budget, whoever's idea they are.
 
 *Pools* of features, each a part of the one before, are found by backward elimination: the features that
-save least per price leave first. On every pool forests grow by saving (``saving``): with the best cuts, with
-random ones, and with a rate that makes rows reuse what they have; and trees are boosted (``boost``) at such a
-rate and, gently, at a quarter of it. Rows leave each of them by probable exit at a ladder of thresholds. All
-are measured on validation rows.
+save boosted trees least per price leave first. On every pool forests grow by saving (``saving``): with the
+best cuts, with random ones, and with a rate that makes rows reuse what they have; and trees are boosted
+(``boost``) at such a rate and, gently, at a quarter of it. Rows leave each of them by probable exit at a
+ladder of thresholds. All are measured on validation rows.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def grow_pools(
         step = partial(offers_of, features, ground, context, allowed, settings, tell)
         found = keep(f"pool-{features.sum()}", step)
         yield found
-        features = smaller_pool(features, savings(found[0].trees, len(features)), settings.costs.cost)
+        boosted = [offer.trees for offer in found if offer.recipe.cuts == "boosted"]
+        features = smaller_pool(features, savings(boosted[-1], len(features)), settings.costs.cost)
         if few.sum() > FEW:
             few = features
         if features.sum() == 1:
@@ -209,12 +210,12 @@ def rate_for(features: Flags, settings: Settings, train: Totals) -> float:
 
 
 def savings(trees: list[Tree], n_features: int) -> Floats:
-    """(m) the drop of entropy by each feature in all trees, weighted by rows."""
+    """(m) by how much each feature lowers the loss of boosted trees, in nats of all rows."""
     total = np.zeros(n_features)
     for tree in trees:
         parent = family(tree, np.zeros(1, np.int32)).parent
-        drop = tree.impurity * tree.counts.sum(axis=1)
-        np.subtract.at(drop, parent[1:], drop[1:].copy())
+        drop = tree.impurity.copy()
+        np.subtract.at(drop, parent[1:], tree.impurity[1:])
         inner = tree.feature != LEAF
         total += np.bincount(tree.feature[inner], drop[inner], n_features)
     return total
