@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks import pages
-from benchmarks.speed import auto, counts, forest, growth, machine, memory, predict, start, trees
+from benchmarks.speed import auto, counts, files, forest, growth, machine, memory, predict, start, trees
 
 TOPICS = {
     "trees": trees,
     "forest": forest,
     "auto": auto,
     "predict": predict,
+    "files": files,
     "counts": counts,
     "growth": growth,
     "memory": memory,

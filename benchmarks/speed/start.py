@@ -16,8 +16,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 from benchmarks.pictures import draw_panels
 from benchmarks.speed import compiling
-from benchmarks.speed.processes import run
-from benchmarks.speed.turns import QUICK_REPEATS, REPEATS, Criterion, Times, table
+from benchmarks.speed.processes import run, turns_of_processes
+from benchmarks.speed.turns import REPEATS, Criterion, table
 from budgetforest import BudgetForestClassifier, save
 
 OURS = "budgetforest: load, decide one row"
@@ -53,7 +53,7 @@ def measure(quick: bool) -> dict:
         codes = {title: code.replace("{folder}", folder) for title, code in CODES.items()}
         if quick:
             codes = {title: code for title, code in codes.items() if "fit" not in title}
-        times = take_turns_as_processes(codes, quick=quick)
+        times = turns_of_processes(codes, quick=quick)
         actions = {"predict": ("predict", f"{folder}/ours")} | ({} if quick else FITS)
         cold = [
             {"title": title, "runs": [compiled(*action) for _ in range(1 if quick else REPEATS)]}
@@ -69,18 +69,6 @@ def write_models(folder: Path) -> None:
     joblib.dump(RandomForestClassifier(10, random_state=0).fit(X, y), folder / "theirs")
     few = {"objective": "multiclass", "num_class": 3, "verbosity": -1, "num_threads": 1}
     lightgbm.train(few, lightgbm.Dataset(X, y), 3).save_model(folder / "booster")
-
-
-def take_turns_as_processes(codes: dict[str, str], *, quick: bool) -> Times:
-    """As ``take_turns``, each side a new process; the first round, which compiles, is not counted."""
-    found: Times = {title: {"wall": [], "cpu": []} for title in codes}
-    for turn in track(range((QUICK_REPEATS if quick else REPEATS) + 1), "new processes"):
-        for title in list(codes)[:: -1 if turn % 2 else 1]:
-            done = run([sys.executable, "-c", codes[title]])
-            if turn:
-                found[title]["wall"].append(done.wall)
-                found[title]["cpu"].append(done.cpu)
-    return found
 
 
 def compiled(action: str, argument: str) -> dict:

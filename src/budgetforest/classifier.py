@@ -13,7 +13,6 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Self
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -27,7 +26,7 @@ from budgetforest.checkpoint import checkpoint as checkpoint_in
 from budgetforest.costs import read_costs
 from budgetforest.crossfit import judged_by
 from budgetforest.errors import UnusualData
-from budgetforest.forest import CHOICES, Answer, Context
+from budgetforest.forest import CHOICES, Answer
 from budgetforest.frontier import grow_frontier
 from budgetforest.ground import OwnGround
 from budgetforest.grow import stream_of_trees
@@ -39,7 +38,7 @@ from budgetforest.intake import (
     validation_rows,
     warn_of_constants,
 )
-from budgetforest.outcome import brier
+from budgetforest.outcome import error_without
 from budgetforest.prediction import Prediction
 from budgetforest.progress import progress
 from budgetforest.split import Splitter
@@ -349,14 +348,3 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def error_without(context: Context, judged: Totals, settings: Settings) -> float:
-    """How far from right an answer is that asks for nothing."""
-    if settings.auto and settings.answer == Answer.PROBA:
-        share = np.tile(context.prior / context.prior.sum(), (settings.n_classes, 1))
-        return float(
-            brier(share, np.arange(settings.n_classes, dtype=np.int32)) @ judged.counts / judged.counts.sum()
-        )
-    right, total = judged.counts[context.prior.argmax()], judged.counts.sum()
-    return int(total - right) / int(total)

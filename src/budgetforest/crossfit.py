@@ -28,8 +28,9 @@ class Kind(NamedTuple):
     cuts: str
     careful: bool
     """Whether there was a rate."""
-    pruned: int
-    """Which of the rates of pruning; 0: none."""
+    pruned: bool
+    which: int
+    """Of all these of its pool, the first, second, ...: they differ in their rates."""
     part: int
     """0: all of its trees; 1, 2, ...: ever fewer of them."""
     threshold: float
@@ -101,18 +102,12 @@ class Record:
 
 def kinds(offers: Sequence[Offer]) -> Iterator[tuple[Kind, Point]]:
     """Every forest on offer with its kind."""
-    pruned: Counter[int] = Counter()
+    before: Counter[tuple[int, str, bool, bool]] = Counter()
     for offer in offers:
         recipe = offer.recipe
-        pruned[recipe.features] += recipe.pruned > 0
-        alike = Kind(
-            recipe.features,
-            recipe.cuts,
-            recipe.rate > 0,
-            pruned[recipe.features] if recipe.pruned else 0,
-            part=0,
-            threshold=0.0,
-        )
+        same = (recipe.features, recipe.cuts, recipe.rate > 0, recipe.pruned > 0)
+        alike = Kind(*same, which=before[same], part=0, threshold=0.0)
+        before[same] += 1
         sizes = sorted({point.trees for point in offer.points}, reverse=True)
         for point in offer.points:
             yield alike._replace(part=sizes.index(point.trees), threshold=point.threshold), point

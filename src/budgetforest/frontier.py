@@ -1,10 +1,10 @@
 """``method="auto"``: forests that err least at every budget, whoever's idea they are.
 
 *Pools* of features, each a part of the one before, are found by backward elimination: the features that
-save least per price leave first. On every pool forests grow by saving (``saving``): with the best cuts, with
-random ones, and with a rate that makes rows reuse what they have; and trees are boosted (``boost``) at such a
-rate. Rows leave each of them by probable exit at a ladder of thresholds. All are measured on
-validation rows.
+save boosted trees least per price leave first. On every pool forests grow by saving (``saving``): with the
+best cuts, with random ones, and with a rate that makes rows reuse what they have; and trees are boosted
+(``boost``) at such a rate and, gently, at a quarter of it. Rows leave each of them by probable exit at a
+ladder of thresholds. All are measured on validation rows.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from budgetforest.budget import Offer, Point, Recipe, without_hopeless
 from budgetforest.crossfit import Record, judged_by
 from budgetforest.forest import Answer, Context, Voting, join
 from budgetforest.ground import Ground
+from budgetforest.outcome import error_without
 from budgetforest.prune import best_part, closure_of, pruned
 from budgetforest.saving import Growth
 from budgetforest.train import Keep, Settings, Totals, context_of, make, n_rows
@@ -43,14 +44,18 @@ KEPT = 0.75
 """Share of a pool's features that stays in the next."""
 MOST_TREES = 60
 """Of a forest; more of them gain little."""
+FEW = 8
+"""The last feature is chosen among so many, by error."""
 ROUNDS = 100
 """Boosted trees grow so many at a time."""
+GENTLE = 0.25
+"""The lower rate of boosting, as a share of the other."""
 PRUNED_ON = 1000
 """Rows that forests are pruned on, at most."""
 PRUNED_AT = (0.1, 0.5)
 """Rates of pruning: what the price of a whole pool is worth, as a share of the error without features."""
-FORESTS = 18
-"""How many are measured of a pool, at most: six, each in three sizes."""
+FORESTS = 21
+"""How many are measured of a pool, at most: seven, each in three sizes."""
 THRESHOLDS = 32
 """Exits tried of every forest."""
 
@@ -87,12 +92,17 @@ def grow_pools(
 ) -> Iterator[list[Offer]]:
     """The forests of every pool, all features first."""
     context = context_of(ground.train, settings)._replace(voting=Voting.SOFT)
-    features = np.ones(len(settings.costs.cost), bool)
+    features = few = np.ones(len(settings.costs.cost), bool)
     while features.any():
         step = partial(offers_of, features, ground, context, allowed, settings, tell)
         found = keep(f"pool-{features.sum()}", step)
         yield found
-        features = smaller_pool(features, savings(found[0].trees, len(features)), settings.costs.cost)
+        boosted = [offer.trees for offer in found if offer.recipe.cuts == "boosted"]
+        features = smaller_pool(features, savings(boosted[-1], len(features)), settings.costs.cost)
+        if few.sum() > FEW:
+            few = features
+        if features.sum() == 1:
+            features = best_alone(few, features, ground, context, settings)
 
 
 def named(name: str, tell: Callable[[str, int], None], keep: Keep) -> tuple[Callable[[str, int], None], Keep]:
@@ -133,7 +143,10 @@ def grow_pool(
     rate = rate_for(features, settings, ground.train)
     plain = Growth(features, 0.0, min(1.0, 2 / math.sqrt(size)), False, 1, settings.n_classes)
     steps = Boost(features, rate, settings.n_classes, tries=min(1.0, 4 / math.sqrt(size)))
-    boosted = ground.boosted(steps, context, n_rounds)
+    ways = [steps]
+    if rate:
+        ways.append(steps._replace(rate=GENTLE * rate, depth=5, share=1.0))
+    boosted = [ground.boosted(way, context, n_rounds) for way in ways]
     careful, payers = plain._replace(rate=rate), quarter(n_trees) if settings.free_riders else math.inf
     reusing = ground.reusing(careful, n_trees if rate else 0, payers)
     kinds = (("best", plain, True), ("random", plain._replace(random_cuts=True), False))
@@ -144,10 +157,28 @@ def grow_pool(
             grown.append(tree)
             tell(str(recipe), len(grown))
         yield recipe, grown
-    for recipe, grown in (boosted(), (Recipe(features=size, rate=rate), reusing())):
+    for recipe, grown in (*(way() for way in boosted), (Recipe(features=size, rate=rate), reusing())):
         if grown:
             yield recipe, grown
             tell(str(recipe), len(grown))
+
+
+def best_alone(few: Flags, otherwise: Flags, ground: Ground, context: Context, settings: Settings) -> Flags:
+    """The feature of a few that alone lowers the error most per price; ``otherwise`` if none does.
+
+    What saves most entropy beside others may leave every label as it was.
+    """
+    without = error_without(context, ground.validation, settings)
+    best, most, paid = otherwise, 0.0, 1.0
+    for j in np.flatnonzero(few):
+        alone = np.arange(len(few)) == j
+        growth = Growth(alone, 0.0, 1.0, False, 1, settings.n_classes)
+        trees = list(ground.independent(growth, quarter(MOST_TREES), True))
+        outcome = ground.outcomes(trees, context, [len(trees)], [math.inf])[0]
+        gain, price = without - float(outcome.error[0]), float(settings.costs.least[j])
+        if gain * paid > most * price:
+            best, most, paid = alone, gain, price
+    return best
 
 
 def prune_forest(
@@ -179,12 +210,12 @@ def rate_for(features: Flags, settings: Settings, train: Totals) -> float:
 
 
 def savings(trees: list[Tree], n_features: int) -> Floats:
-    """(m) the drop of entropy by each feature in all trees, weighted by rows."""
+    """(m) by how much each feature lowers the loss of boosted trees, in nats of all rows."""
     total = np.zeros(n_features)
     for tree in trees:
         parent = family(tree, np.zeros(1, np.int32)).parent
-        drop = tree.impurity * tree.counts.sum(axis=1)
-        np.subtract.at(drop, parent[1:], drop[1:].copy())
+        drop = tree.impurity.copy()
+        np.subtract.at(drop, parent[1:], tree.impurity[1:])
         inner = tree.feature != LEAF
         total += np.bincount(tree.feature[inner], drop[inner], n_features)
     return total

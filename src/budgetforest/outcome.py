@@ -12,7 +12,7 @@ import numpy as np
 from budgetforest.arrays import Counts, Floats, Ids
 from budgetforest.charge import ladder_for, scores, spent
 from budgetforest.forest import Answer, Context, Forest, first_trees, join, shares
-from budgetforest.train import Rows
+from budgetforest.train import Rows, Settings, Totals
 from budgetforest.tree import Tree
 
 MEASURED = 2**16
@@ -95,6 +95,17 @@ def error_of(
     if answer == Answer.LABEL:
         return share_wrong(rows, weight, total.argmax(axis=1))
     return exact_sum(shares_in(rows, weight) * brier(shares(total, forest.voting), rows.label))
+
+
+def error_without(context: Context, judged: Totals, settings: Settings) -> float:
+    """How far from right an answer is that asks for nothing."""
+    if settings.auto and settings.answer == Answer.PROBA:
+        share = np.tile(context.prior / context.prior.sum(), (settings.n_classes, 1))
+        return float(
+            brier(share, np.arange(settings.n_classes, dtype=np.int32)) @ judged.counts / judged.counts.sum()
+        )
+    right, total = judged.counts[context.prior.argmax()], judged.counts.sum()
+    return int(total - right) / int(total)
 
 
 def shares_in(rows: Rows, weight: int) -> Floats:
