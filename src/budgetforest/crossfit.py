@@ -2,7 +2,8 @@
 
 Of a thousand forests measured on a hundred rows the luckiest seems best, and is not. So forests are also
 grown on other parts of the rows, only to be measured on the rest; the error of a forest is then that of all
-those grown alike, on all rows together. What it costs is still measured on the validation rows alone.
+those grown alike, on all rows together. What it costs is still measured on the validation rows alone. Where
+those grown alike cost much more or less, its threshold means something else: its own error stands.
 """
 
 from __future__ import annotations
@@ -36,11 +37,21 @@ class Kind(NamedTuple):
     threshold: float
 
 
+APART = 2.0
+"""Forests that are alike cost at most so many times as much."""
+
+
 class Missed(NamedTuple):
-    """The sum of what rows were wrong, labels by 1 and scores in part, of how many."""
+    """The sum of what rows were wrong, labels by 1 and scores in part, what they paid, of how many."""
 
     wrong: float = 0
+    paid: float = 0
     rows: int = 0
+
+    def alike(self, point: Point) -> bool:
+        """Whether a forest costs about as much."""
+        mean = self.paid / self.rows
+        return mean <= APART * point.cost and point.cost <= APART * mean
 
 
 def turns(train: Rows, validation: Rows, settings: Settings) -> Iterator[tuple[Rows, Rows]]:
@@ -90,14 +101,20 @@ class Record:
         """The offers with the errors of their kinds, those of the others included."""
         found = {point: self._sum(kind, point, judged) for kind, point in kinds(offers)}
         return [
-            offer._replace(points=[p._replace(error=found[p].wrong / found[p].rows) for p in offer.points])
+            offer._replace(
+                points=[
+                    p._replace(error=found[p].wrong / found[p].rows) if found[p].alike(p) else p
+                    for p in offer.points
+                ]
+            )
             for offer in offers
         ]
 
     def _sum(self, kind: Kind, point: Point, judged: Totals) -> Missed:
         rows = int(judged.counts.sum())
         before = self.missed.get(kind, Missed())
-        return Missed(before.wrong + round(point.error * rows, 9), before.rows + rows)
+        wrong, paid = round(point.error * rows, 9), point.cost * rows
+        return Missed(before.wrong + wrong, before.paid + paid, before.rows + rows)
 
 
 def kinds(offers: Sequence[Offer]) -> Iterator[tuple[Kind, Point]]:
