@@ -437,3 +437,18 @@ def test_features_that_are_all_free_are_used():
     model = BudgetForestClassifier(1, costs=[0, 0, 0], max_trees=5, random_state=0).fit(X, X[:, 0] > 0)
     assert model.score(X, X[:, 0] > 0) > 0.9
     assert not model.acquisition_cost(X).any()
+
+
+def test_a_forest_that_asks_for_nothing_has_not_the_error_of_those_that_ask():
+    """A threshold next to the prior lets one training ask and another not: only alike ones share an error."""
+    recipe, judged = Recipe(features=1), Totals(100, np.array([50, 50]), 0)
+
+    def offer(*points):
+        return [Offer(recipe, [], [Point(recipe, 1, *point) for point in points], 1)]
+
+    record = Record()
+    record.add(offer((2.0, 0.1, 0.5), (2.0, 0.1, 0.9)), judged)
+    idle, asking = record.corrected(offer((0.0, 0.5, 0.5), (2.1, 0.3, 0.9)), judged)[0].points
+    assert (idle.cost, idle.error) == (0.0, 0.5)
+    assert asking.cost == 2.1
+    assert asking.error == pytest.approx(0.2)
