@@ -29,7 +29,7 @@ def measure(quick: bool) -> dict:
     table_ = pd.DataFrame(rows.X, columns=[f"x{j}" for j in range(FEATURES)])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        size = write_csv(table_, folder / "rows.csv", QUICK_SIZE if quick else SIZE)
+        written = write_csv(table_, folder / "rows.csv", QUICK_SIZE if quick else SIZE)
         codes = {PANDAS: f"import pandas; pandas.read_csv({str(folder / 'rows.csv')!r}); {PEAK}"}
         nodes = {}
         for number in track(trees, "models to predict with"):
@@ -39,22 +39,19 @@ def measure(quick: bool) -> dict:
             codes[f"predict, {number} trees"] = predicting(folder, number)
         codes[LOAD] = loading(folder, trees[-1])
         times = turns_of_processes(codes, quick=quick)
-    return {"bytes": size, "rows": size // (size_of(table_) // len(table_)), "nodes": nodes, "times": times}
+        size = (folder / "rows.csv").stat().st_size
+    return {"bytes": size, "rows": written, "nodes": nodes, "times": times}
 
 
 def write_csv(rows: pd.DataFrame, path: Path, size: int) -> int:
-    """The rows again and again, until the file is as large; returns its size."""
+    """The rows again and again, until the file is as large; returns how many there are."""
     header, lines = rows.to_csv(index=False, float_format="%.8f").split("\n", 1)
+    times = -(-size // len(lines))
     with path.open("w") as file:
         file.write(header + "\n")
-        while file.tell() < size:
+        for _ in range(times):
             file.write(lines)
-        return file.tell()
-
-
-def size_of(rows: pd.DataFrame) -> int:
-    """Bytes of all rows as text: every number has a point, eight digits behind it, one before, and a comma."""
-    return rows.size * 11
+    return times * len(rows)
 
 
 def predicting(folder: Path, trees: int) -> str:
@@ -103,7 +100,7 @@ def section(figures: dict) -> str:
         [
             "## Files",
             "",
-            f"`budgetforest predict` on a CSV of {figures['bytes']:,} bytes, about {figures['rows']:,} rows of {FEATURES} numbers, beside",
+            f"`budgetforest predict` on a CSV of {figures['bytes']:,} bytes, {figures['rows']:,} rows of {FEATURES} numbers, beside",
             "pandas, which only reads it. New processes from start to end. Rows are decided by the paper's forests, alpha 0,",
             f"{CLASSES} classes: {nodes}.",
             "",
