@@ -60,11 +60,15 @@ def frontier_(sets: tuple[str, ...], quick: bool, again: bool, out: Path | None)
 
 
 @main.command("cluster")
-def cluster_() -> None:
-    """Measure what a training on a cluster sends and computes."""
-    from benchmarks import cluster  # an extra of its own
+@click.argument("names", nargs=-1, metavar="[sent|clock|memory]...")
+@quick_
+@out_
+def cluster_(names: tuple[str, ...], quick: bool, out: Path | None) -> None:
+    """Measure what a training on a cluster sends and takes, and write the page of that."""
+    from benchmarks import cluster  # its workers start this file again, and Dask is slow to import
 
-    cluster.run()
+    cluster.run(names, quick=quick, out=out)
 
 
-main(prog_name="python -m benchmarks")
+if __name__ == "__main__":
+    main(prog_name="python -m benchmarks")

@@ -1,4 +1,4 @@
-"""``make bench``: every topic runs on few rows, and what it tells is what was measured."""
+"""``make bench`` and the page of scale: every topic runs on few rows, and tells what was measured."""
 
 import json
 import math
@@ -8,7 +8,7 @@ import sys
 import matplotlib as mpl
 import numpy as np
 import pytest
-from benchmarks import speed
+from benchmarks import cluster, speed
 from benchmarks.speed import counts, growth, peak, turns
 from benchmarks.speed.processes import run
 from benchmarks.speed.sets import made
@@ -17,16 +17,13 @@ from benchmarks.speed.turns import QUICK_REPEATS
 pytestmark = pytest.mark.filterwarnings("ignore::budgetforest.BudgetForestWarning")
 
 
-def all_times(figures):
-    """Every list of measured seconds or megabytes."""
-    if isinstance(figures, dict):
-        for part in figures.values():
-            yield from all_times(part)
-    elif isinstance(figures, list) and figures and all(isinstance(one, float) for one in figures):
+def all_figures(figures):
+    """Every measured second, megabyte or byte."""
+    if isinstance(figures, float):
         yield figures
-    elif isinstance(figures, list):
-        for part in figures:
-            yield from all_times(part)
+    elif isinstance(figures, dict | list):
+        for part in figures.values() if isinstance(figures, dict) else figures:
+            yield from all_figures(part)
 
 
 LONG = pytest.mark.skipif("FULL" not in os.environ, reason="compiles, or grows for long: set FULL=1")
@@ -34,22 +31,23 @@ LONG = pytest.mark.skipif("FULL" not in os.environ, reason="compiles, or grows f
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "topic",
+    ("suite", "topic"),
     [
-        pytest.param(topic, marks=LONG if topic in ("start", "auto", "memory") else ())
-        for topic in speed.TOPICS
+        pytest.param(suite, topic, marks=LONG if topic in ("start", "auto", "memory") else ())
+        for suite in (speed, cluster)
+        for topic in suite.TOPICS
     ],
 )
-def test_topic_runs_and_its_page_is_written_from_figures(topic, tmp_path):
+def test_topic_runs_and_its_page_is_written_from_figures(suite, topic, tmp_path):
     mpl.use("svg")
-    speed.run((topic,), quick=True, out=tmp_path)
-    page = (tmp_path / "speed.md").read_text()
+    suite.run((topic,), quick=True, out=tmp_path)
+    page = (tmp_path / f"{suite.PAGE.name}.md").read_text()
     figures = json.loads((tmp_path / f"{topic}.json").read_text())
-    measured = list(all_times(figures))
+    measured = list(all_figures(figures))
     assert measured
-    assert all(math.isfinite(one) for times in measured for one in times)
+    assert all(map(math.isfinite, measured))
     assert "A quick run on few rows" in page
-    criteria = list(speed.TOPICS[topic].criteria(figures))
+    criteria = list(suite.TOPICS[topic].criteria(figures))
     assert criteria
     for what, found, holds in criteria:
         assert f"| {what} | {found} | {'pass' if holds else '**fail**'} |" in page

@@ -4,11 +4,12 @@ A topic measures (``measure``), draws (``draw``), writes its part of the page (`
 (``criteria``). What is compared takes turns in one process; ``turns`` is how.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks import pages
 from benchmarks.speed import auto, counts, files, forest, growth, machine, memory, predict, start, trees
+from benchmarks.speed.turns import criteria_of
 
 TOPICS = {
     "trees": trees,
@@ -36,15 +37,7 @@ def run(names: tuple[str, ...] = (), *, quick: bool = False, out: Path | None = 
 
 def opening(found: Mapping[str, dict], results: Path) -> str:
     """What the page is, and what must hold."""
-    lines = list(_criteria(found)) or ["| nothing is measured yet | | |"]
-    return "\n".join([HEAD.format(results=results), "| must hold | found | |", "|---" * 3 + "|", *lines, ""])
-
-
-def _criteria(found: Mapping[str, dict]) -> Iterator[str]:
-    for name, figures in found.items():
-        if name in TOPICS:
-            for what, measured, holds in TOPICS[name].criteria(figures):
-                yield f"| {what} | {measured} | {'pass' if holds else '**fail**'} |"
+    return "\n".join([HEAD.format(results=results), *criteria_of(TOPICS, found), ""])
 
 
 PAGE = pages.Page("speed", "speed", {"machine": machine, **TOPICS}, opening)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
+from benchmarks.data import Data
 from benchmarks.tasks import loaded
 
 PARTS: dict[str, tuple[int | None, ...]] = {
@@ -31,10 +32,22 @@ def sets(absent: list[str], *, quick: bool) -> Iterator[Labelled]:
         yield made(2_000, 10, 3)
         return
     for data in loaded(PARTS, absent):
-        X, (_, y) = data.X.to_numpy(np.float32), np.unique(data.y, return_inverse=True)
+        _, X, y = whole(data)
         for size in PARTS[data.name]:
             part = np.random.default_rng(0).permutation(len(y))[:size]
             yield Labelled(f"{data.title}, {len(part):,} x {X.shape[1]}", X[part], y[part])
+
+
+def whole(data: Data) -> Labelled:
+    """All rows of a set."""
+    X, (_, y) = data.X.to_numpy(np.float32), np.unique(data.y, return_inverse=True)
+    return Labelled(f"{data.title}, {len(y):,} x {X.shape[1]}", X, y)
+
+
+def covertype(absent: list[str]) -> Iterator[Labelled]:
+    """All of it, if it is there."""
+    for data in loaded(("covtype",), absent):
+        yield whole(data)
 
 
 def made(rows: int, features: int, classes: int = 2) -> Labelled:

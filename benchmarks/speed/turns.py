@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from statistics import median
+from types import ModuleType
 
 REPEATS = 5
 QUICK_REPEATS = 2
@@ -13,13 +14,13 @@ Times = dict[str, dict[str, list[float]]]
 """Of every side the seconds of each turn, by the clock (``wall``) and of the processor (``cpu``)."""
 
 
-def take_turns(sides: Sides, *, quick: bool, warm: bool = True) -> Times:
+def take_turns(sides: Sides, *, quick: bool, warm: bool = True, repeats: int = REPEATS) -> Times:
     """Seconds of every side. ``warm``: a first round is not counted, which compiles and fills caches."""
     found: Times = {title: {"wall": [], "cpu": []} for title in sides}
     if warm:
         for side in sides.values():
             side()
-    for turn in range(QUICK_REPEATS if quick else REPEATS):
+    for turn in range(QUICK_REPEATS if quick else repeats):
         for title in list(sides)[:: -1 if turn % 2 else 1]:
             wall, cpu = time.perf_counter(), time.process_time()
             sides[title]()
@@ -62,3 +63,15 @@ def at_least(what: str, times: float, found: float) -> Criterion:
 def at_most(what: str, times: float, found: float) -> Criterion:
     """So many times slower, or less."""
     return f"{what}: at most {times:g} times as long", f"{found:.2f}", found <= times
+
+
+def criteria_of(topics: Mapping[str, ModuleType], found: Mapping[str, dict]) -> Iterator[str]:
+    """A table of what must hold, from the figures of all topics that were measured."""
+    yield "| must hold | found | |"
+    yield "|---" * 3 + "|"
+    measured = [name for name in topics if name in found]
+    for name in measured:
+        for what, figure, holds in topics[name].criteria(found[name]):
+            yield f"| {what} | {figure} | {'pass' if holds else '**fail**'} |"
+    if not measured:
+        yield "| nothing is measured yet | | |"

@@ -1,0 +1,84 @@
+"""What a worker holds at most when rows are spread, for growing numbers of workers and of blocks."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+from distributed import Client
+from rich.progress import track
+
+import budgetforest.dask
+from benchmarks.cluster.rows import forest, workers
+from benchmarks.speed.peak import RESET, held
+from benchmarks.speed.turns import Criterion
+
+ROWS, FEATURES, TREES = 1_600_000, 50, 2
+BOTH = {"workers": 2, "blocks": 16}
+"""While the other varies."""
+CASES = ((1, 16), (2, 16), (4, 16), (2, 2), (2, 4), (2, 8), (2, 32))
+"""Workers and blocks."""
+
+
+def measure(quick: bool) -> dict:
+    """The most that any worker takes for a training, above what it held before."""
+    if not RESET.exists():
+        return {"runs": [], "absent": [f"memory: this system has no {RESET}"]}
+    cases = ((1, 16), (2, 16)) if quick else CASES
+    found = [peak(*case, 40_000 if quick else ROWS) for case in track(cases, "memory")]
+    return {"runs": found, "absent": []}
+
+
+def peak(n_workers: int, n_blocks: int, n_rows: int) -> dict[str, float]:
+    """One training on rows that the workers make when they are asked for."""
+    with workers(n_workers) as client:
+        before = client.run(forget)
+        fit(client, n_rows, n_blocks)
+        after = client.run(held, "VmHWM")
+    most = max(after[worker] - before[worker] for worker in before)
+    return {"workers": n_workers, "blocks": n_blocks, "rows": n_rows, "most": most}
+
+
+def fit(client: Client, n_rows: int, n_blocks: int) -> None:
+    """Rows spread."""
+    chunks = (-(-n_rows // n_blocks), FEATURES)
+    X = da.random.default_rng(0).random((n_rows, FEATURES), dtype=np.float32, chunks=chunks)
+    y = (X[:, :5].sum(axis=1) > 2.5).astype(np.int32)
+    budgetforest.dask.fit(forest(TREES), X, y, client=client, spread="rows")
+
+
+def forget() -> float:
+    """Begin a new peak; megabytes that this process holds now."""
+    RESET.write_text("5")
+    return held("VmRSS")
+
+
+def criteria(figures: dict) -> Iterator[Criterion]:
+    """What is asked."""
+    for what, same in (("workers", "blocks"), ("blocks", "workers")):
+        some = [run for run in figures["runs"] if run[same] == BOTH[same]]
+        if len(some) > 1:
+            first, *_, last = some = sorted(some, key=lambda run: run[what])
+            told = f"memory of a worker is less with {last[what]} {what} than with {first[what]}"
+            peaks = ", ".join(f"{run['most']:,.0f}" for run in some)
+            yield told, f"{peaks} MB", last["most"] < first["most"]
+
+
+def draw(figures: dict, docs: Path) -> None:
+    """A table is enough."""
+
+
+def section(figures: dict) -> str:
+    """One table."""
+    lines = ["## Memory of a worker", "", *figures["absent"]]
+    if figures["runs"]:
+        rows = figures["runs"][0]["rows"]
+        lines += [
+            f"{rows:,} x {FEATURES} rows of float32 ({4 * rows * FEATURES / 2**20:,.0f} MB), which the workers make themselves, {TREES} trees, rows spread. The most that any",
+            "worker takes above what it held before.",
+            "",
+            "| workers | blocks | MB |",
+            "|---" * 3 + "|",
+        ]
+        lines += [f"| {run['workers']} | {run['blocks']} | {run['most']:,.0f} |" for run in figures["runs"]]
+    return "\n".join(lines) + "\n"

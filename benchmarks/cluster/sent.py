@@ -1,0 +1,104 @@
+"""What travels when rows are spread, for growing numbers of rows."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import matplotlib.pyplot as plt
+from dask.utils import key_split
+from distributed import Client, Worker
+from rich.progress import track
+
+import budgetforest.dask
+from benchmarks.cluster.rows import WORKERS, blocks_of, check_same, forest, workers
+from benchmarks.speed.sets import made
+from benchmarks.speed.turns import Criterion
+from budgetforest.dask import levels
+
+ROWS = (50_000, 100_000, 200_000, 400_000, 800_000)
+FEATURES, TREES = 20, 4
+COUNTS = ("count", "added", "itself", "choose")
+"""Tasks whose results are the counts and splits of levels; ``pick`` brings rows together."""
+MORE = 1.1
+"""Bytes of a level may differ by this factor while the rows grow: nodes become small a level earlier or later."""
+
+
+def measure(quick: bool) -> dict:
+    """Bytes that arrived at the workers in one training of each size."""
+    with workers() as client:
+        return {"runs": [sizes(client, n) for n in track((5_000, 10_000) if quick else ROWS, "sent")]}
+
+
+def sizes(client: Client, n: int) -> dict[str, float]:
+    """One training, whose forest is that of one machine."""
+    rows = made(n, FEATURES)
+    before, model = arrived(client), forest(TREES)
+    with patch.object(levels, "all_splits", wraps=levels.all_splits) as level:
+        budgetforest.dask.fit(model, *blocks_of(client, rows, 2 * WORKERS), client=client, spread="rows")
+    check_same(model, forest(TREES).fit(rows.X, rows.y))
+    sent = arrived(client) - before
+    of_levels = sum(sent[kind] for kind in COUNTS)
+    return {
+        "rows": n,
+        "levels": level.call_count,
+        "level": of_levels / level.call_count,
+        "tree": sent["pick"] / TREES,
+    }
+
+
+def arrived(client: Client) -> Counter[str]:
+    """Bytes that workers received so far, by the kind of task that made them."""
+    return sum(client.run(received).values(), Counter())
+
+
+def received(dask_worker: Worker) -> Counter[str]:
+    """The same at one worker."""
+    total: Counter[str] = Counter()
+    for entry in dask_worker.transfer_incoming_log:
+        for key, size in entry["keys"].items():
+            total[key_split(key)] += size
+    return total
+
+
+def criteria(figures: dict) -> Iterator[Criterion]:
+    """What is asked."""
+    of_levels = [run["level"] for run in figures["runs"]]
+    found = max(of_levels) / min(of_levels)
+    yield "bytes of a level do not depend on the rows: most to least", f"{found:.2f}", found <= MORE
+
+
+def draw(figures: dict, docs: Path) -> None:
+    """Bytes against rows."""
+    figure, ax = plt.subplots(figsize=(5, 3.2), layout="constrained")
+    rows = [run["rows"] for run in figures["runs"]]
+    for what, style, label in (
+        ("level", "o-", "counts and splits, a level"),
+        ("tree", "s--", "rows of small nodes, a tree"),
+    ):
+        ax.plot(rows, [run[what] for run in figures["runs"]], style, label=label)
+    ax.set(xscale="log", yscale="log", xlabel="rows", ylabel="bytes sent")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    figure.savefig(docs / "cluster.svg", metadata={"Date": None})
+    plt.close(figure)
+
+
+def section(figures: dict) -> str:
+    """A picture and its figures."""
+    lines = [
+        "## What is sent",
+        "",
+        f"Rows spread in {2 * WORKERS} blocks over {WORKERS} workers, {FEATURES} features, 256 bins, two classes, {TREES} trees; every forest was compared, array by",
+        "array, with that of `fit` on one machine.",
+        "",
+        "![Bytes sent against rows: those of a level stay, those of rows grow with the rows](cluster.svg)",
+        "",
+        "| rows | levels | bytes of a level | bytes of rows, a tree |",
+        "|---" * 4 + "|",
+    ]
+    lines += [
+        f"| {run['rows']:,} | {run['levels']} | {run['level']:,.0f} | {run['tree']:,.0f} |"
+        for run in figures["runs"]
+    ]
+    return "\n".join(lines) + "\n"
