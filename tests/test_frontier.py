@@ -2,7 +2,9 @@
 
 import asyncio
 import math
+import os
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,9 +27,18 @@ from budgetforest import (
 )
 from budgetforest.budget import PLAIN, Offer, Point, Recipe, careful_path, surest, without_hopeless
 from budgetforest.charge import charge, labels, ladder
+from budgetforest.costs import read_costs
 from budgetforest.crossfit import ENOUGH, Record, turns
 from budgetforest.forest import BELIEF, Answer
-from budgetforest.frontier import Allowed, first_allowed, most_likely_share, n_pools, smaller_pool, thresholds
+from budgetforest.frontier import (
+    Allowed,
+    first_allowed,
+    most_likely_share,
+    n_pools,
+    rate_for,
+    smaller_pool,
+    thresholds,
+)
 from budgetforest.train import Rows, Totals
 from budgetforest.tree import next_node
 from trees import labelled_rows
@@ -199,18 +210,68 @@ def test_trees_that_are_let_go_are_on_no_path(drawn, n_rows):
     assert {point.recipe for point in [*path, surest(offers)]} <= there
 
 
-def test_pools_are_nested_down_to_one_feature():
-    pool, sizes = np.ones(50, bool), []
-    saved, cost = np.arange(50.0), np.ones(50)
-    cost[0] = 0
+def pools_from(saved, costs):
+    """Every pool, by backward elimination with the same savings."""
+    pool, found = np.ones(len(saved), bool), []
     while pool.any():
-        sizes.append(int(pool.sum()))
-        smaller = smaller_pool(pool, saved, cost)
-        assert not (smaller & ~pool).any()
-        pool = smaller
-    assert sizes[0] == 50
-    assert sizes[-1] == 1
-    assert len(sizes) == n_pools(50)
+        found.append(np.flatnonzero(pool).tolist())
+        pool = smaller_pool(pool, np.where(pool, saved, 0.0), costs)
+    return found
+
+
+def test_pools_are_nested_down_to_one_feature():
+    found = pools_from(np.arange(50.0), read_costs([0] + [1] * 49, None, [f"x{j}" for j in range(50)]))
+    assert all(set(less) < set(more) for more, less in pairwise(found))
+    assert len(found[0]) == 50
+    assert found[-1] == [0]  # free, though it saves least
+    assert len(found) == n_pools(50)
+
+
+def test_the_columns_of_a_sensor_leave_together():
+    names = ["a1", "lamp", "a2", "b1", "b2", "a3"]
+    costs = read_costs([4, 1, 4, 9, 9, 4], {n: n[0] for n in names if n != "lamp"}, names)
+    assert costs.bundle.tolist() == [0, 1, 0, 2, 2, 0]
+    a, lamp, b = [0, 2, 5], [1], [3, 4]
+    saved = np.array([1.0, 0.2, 1.0, 1.4, 0.0, 1.0])  # per root of its price: 3 / 2, 0.2 / 1, 1.4 / 3
+    assert pools_from(saved, costs) == [sorted(a + lamp + b), sorted(a + b), a]
+    assert costs.prices(np.isin(np.arange(6), a)).tolist() == [4, 0, 0]
+
+
+def test_a_test_of_a_panel_is_worth_what_it_saves_at_the_reduced_price():
+    prices = pd.DataFrame(
+        {
+            "feature": ["t3", "t4", "age", "free"],
+            "cost": [11.0, 14.0, 2.0, 0.0],
+            "group": ["blood", "blood", None, None],
+            "discount_cost": [1.0, 4.0, None, None],
+        }
+    )
+    costs = read_costs(prices, None, list(prices.feature))
+    assert costs.bundle.tolist() == [0, 1, 2, 3]
+    assert costs.prices(np.array([True, True, True, False])).tolist() == [15, 2, 0]
+    assert costs.prices(np.array([False, True, False, False])).tolist() == [14, 0, 0]
+    # t4 is worth 1 / 2 beside t3, which is worth as much as its panel, 4 / sqrt(15); age 0.8 / sqrt(2)
+    assert pools_from(np.array([3.0, 1.0, 0.8, 0.0]), costs) == [[0, 1, 2, 3], [0, 2, 3], [0, 3], [3]]
+
+
+def test_one_sensor_is_as_good_as_one_feature_where_no_more_is_affordable():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 9))
+    y = (X[:, 3] * X[:, 4] > 0).astype(int) ^ (rng.random(900) < 0.05)  # only both columns tell
+    model = BudgetForestClassifier(
+        2, costs=[2] * 9, groups=[0, 0, 0, 1, 1, 1, 2, 2, 2], max_trees=20, random_state=0
+    ).fit(X[:600], y[:600], validation=(X[600:], y[600:]))
+    best = model.path_[-1]
+    assert best.recipe.features == 3
+    assert best.cost == pytest.approx(2)
+    assert best.error < 0.2
+
+
+def test_what_a_pool_of_sensors_costs_has_a_rate():
+    costs = read_costs([2, 2, 3], ["a", "a", None], ["x", "y", "z"])
+    settings, train = SimpleNamespace(costs=costs, rate=None), SimpleNamespace(counts=np.array([1, 1]))
+    assert rate_for(np.ones(3, bool), settings, train) == pytest.approx(math.log(2) / (2 * 5))
+    assert rate_for(np.array([True, True, False]), settings, train) == 0  # one price, nothing to weigh
 
 
 # The estimator ---------------------------------------------------------------------------------
@@ -265,9 +326,9 @@ def test_errors_of_forests_grown_alike_are_added():
     )
     other = Point(Recipe(features=3, rate=0.3), 9, 2.0, 0.1, 0.7)
     record = Record()
-    record.add([Offer(other.recipe, [], [other], 1)], more)
-    record.add([Offer(PLAIN, [], [Point(PLAIN, 9, 2.0, 0.9, 0.7)], 1)], more)
-    (found,) = record.corrected([offer], few)
+    record.add(0, [Offer(other.recipe, [], [other], 1)], more)
+    record.add(0, [Offer(PLAIN, [], [Point(PLAIN, 9, 2.0, 0.9, 0.7)], 1)], more)
+    (found,) = record.corrected(0, [offer], few)
     assert found.points == [offer.points[0]._replace(error=(5 + 3) / 40)]
 
 
@@ -333,6 +394,75 @@ def test_max_disagreement_of_zero_is_certain_exit(rows):
     sure.fit(*rows[:2], validation=rows[2:])
     assert {point.threshold for point in sure.path_} == {math.inf}
     np.testing.assert_array_equal(sure.predict(rows[2]), sure.predict_proba(rows[2]).argmax(axis=1))
+
+
+TRAININGS = 200 if "FULL" in os.environ else 6
+
+
+def test_disagreement_of_whole_trainings_keeps_its_bound():
+    """As above, from the rows to the chosen forest: pools and boosting look at validation rows, too."""
+    X, y = make_classification(12_000, 6, n_informative=4, n_redundant=0, flip_y=0.1, random_state=0)
+    draws = np.random.default_rng(0)
+    broken = used = 0
+    for seed in range(TRAININGS):
+        taken = draws.permutation(4_000)[:700]
+        held = X[taken[300:]], y[taken[300:]]
+        model = BudgetForestClassifier(4, max_trees=8, max_disagreement=0.05, random_state=seed)
+        model = model.fit(X[taken[:300]], y[taken[:300]], validation=held)
+        exits = ladder(model.forest_, X[4_000:], [model.forest_.threshold, math.inf]).labels
+        broken += (exits[:, 0] != exits[:, 1]).mean() > 0.05
+        used += model.forest_.threshold < math.inf
+    assert broken <= 0.05 * TRAININGS
+    assert used > TRAININGS / 2
+
+
+def test_a_bound_that_cannot_be_shown_on_few_rows_is_pointed_out(rows):
+    X, y, *held = rows
+    strict = BudgetForestClassifier(8, max_trees=3, max_disagreement=0.01, random_state=0)
+    with pytest.warns(UnusualData, match=r"max_disagreement=0.01 .* on 300 validation rows, it takes 795:"):
+        strict.fit(X, y, validation=held)
+    assert {point.threshold for point in strict.path_} == {math.inf}
+
+
+def test_rate_and_features_tried_are_parameters(rows):
+    X, y, *held = rows
+    costly = BudgetForestClassifier(12, max_trees=4, rate=0.02, random_state=0).fit(X, y, validation=held)
+    rates = {p.recipe.rate for p in costly.path_ if p.recipe.rate}
+    assert rates <= {0.02, 0.005}  # that of gentle boosting is a quarter
+    assert rates
+    free = BudgetForestClassifier(12, max_trees=4, rate=0, random_state=0).fit(X, y, validation=held)
+    assert not any(point.recipe.rate for point in free.path_)
+    whole = BudgetForestClassifier(12, max_trees=4, max_features=1.0, random_state=0).fit(
+        X, y, validation=held
+    )
+    some = BudgetForestClassifier(12, max_trees=4, max_features=0.1, random_state=0).fit(
+        X, y, validation=held
+    )
+    assert whole.path_ != some.path_
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"rate": -1}, {"rate": math.nan}, {"max_features": 0}, {"max_features": 3}, {"max_features": "sqrt"}],
+)
+def test_what_cannot_be_a_rate_or_a_share_is_refused(wrong, rows):
+    (name,) = wrong
+    with pytest.raises(InvalidParameter, match=name):
+        BudgetForestClassifier(3, **wrong).fit(*rows[:2])
+
+
+def test_parameters_without_effect_on_the_papers_method_are_pointed_out(rows):
+    with pytest.warns(UnusualData, match="max_disagreement, free_riders: without effect on method='paper'"):
+        fitted(*rows[:2], max_disagreement=0.1, free_riders=True)
+
+
+def test_progress_is_one_bar_over_all_pools(rows, capsys):
+    few = slice(0, 120)
+    BudgetForestClassifier(8, max_trees=2, random_state=0, verbose=1).fit(rows[0][few], rows[1][few])
+    shown = capsys.readouterr().err
+    n = 3 * n_pools(12)  # the training rows take two turns before
+    assert f"{n}/{n}" in shown
+    assert shown.count("pools") == 1
 
 
 def test_without_a_budget_nothing_exits_before_it_is_certain(rows):
@@ -447,8 +577,22 @@ def test_a_forest_that_asks_for_nothing_has_not_the_error_of_those_that_ask():
         return [Offer(recipe, [], [Point(recipe, 1, *point) for point in points], 1)]
 
     record = Record()
-    record.add(offer((2.0, 0.1, 0.5), (2.0, 0.1, 0.9)), judged)
-    idle, asking = record.corrected(offer((0.0, 0.5, 0.5), (2.1, 0.3, 0.9)), judged)[0].points
+    record.add(0, offer((2.0, 0.1, 0.5), (2.0, 0.1, 0.9)), judged)
+    idle, asking = record.corrected(0, offer((0.0, 0.5, 0.5), (2.1, 0.3, 0.9)), judged)[0].points
     assert (idle.cost, idle.error) == (0.0, 0.5)
     assert asking.cost == 2.1
     assert asking.error == pytest.approx(0.2)
+
+
+def test_a_lucky_exit_has_the_error_of_those_that_cost_no_more():
+    """Its threshold costs others five times as much: what they get for its price counts as well."""
+    recipe = Recipe(features=1)
+    few, many = (Totals(n, np.array([n]), 0) for n in (10, 90))
+
+    def offer(*points):
+        return [Offer(recipe, [], [Point(recipe, 1, *point) for point in points], 1)]
+
+    record = Record()
+    record.add(0, offer((0.0, 0.5, 0.5), (0.9, 0.4, 0.6), (5.0, 0.1, 0.7)), many)
+    (lucky,) = record.corrected(0, offer((1.0, 0.1, 0.7)), few)[0].points
+    assert lucky.error == pytest.approx((1 + 36) / 100)

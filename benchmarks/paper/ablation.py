@@ -81,7 +81,7 @@ def draw(figures: dict, docs: Path) -> None:
 def section(figures: dict) -> str:
     """Mean error over the budgets with all ideas, and how it changes without each."""
     lines = [
-        "## What each idea is worth",
+        "## Ablation: what each idea is worth",
         "",
         '`method="auto"` at the eight budgets of [the frontier](frontier.md): its mean error, and how much it changes when the forests of one idea',
         "are taken away; in brackets at how many budgets the whole errs less / as much / more (95 % interval, paired by test rows). Boosted",

@@ -17,6 +17,7 @@ _HOME = {
     "load": "modelfile",
     "to_json": "export",
     "to_onnx": "onnx_export",
+    "prune": "pruning",
     "ThresholdPairs": "impurity",
     "Powers": "impurity",
     "Polynomial": "impurity",

@@ -32,11 +32,11 @@ class Recipe(NamedTuple):
     """What it was worth in errors per row when the forest was pruned; 0: it was not."""
 
     def __str__(self) -> str:
+        pruned = f", pruned at {self.pruned:.2g}" if self.pruned else ""
         if self.alpha >= 0:
-            return f"alpha {self.alpha:g}"
+            return f"alpha {self.alpha:g}{pruned}"
         rate = f", rate {self.rate:.2g}" if self.rate else ""
         how = "boosted" if self.cuts == "boosted" else f"{self.cuts} cuts"
-        pruned = f", pruned at {self.pruned:.2g}" if self.pruned else ""
         return f"pool of {self.features}, {how}{rate}{pruned}"
 
 

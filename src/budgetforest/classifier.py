@@ -59,6 +59,8 @@ from budgetforest.trained import Trained, plain, warn_of_idle
 
 PAPER_ONLY = ("alpha", "impurity", "splitter", "criterion", "bootstrap", "voting")
 """Parameters of the paper's method alone."""
+AUTO_ONLY = ("max_disagreement", "confidence", "rate", "max_features", "free_riders")
+"""Parameters of the other."""
 KEPT_ELSEWHERE = ("costs", "groups", "categorical_features", "n_jobs", "verbose")
 """Parameters that the costs and the schema tell, or that do not matter after training."""
 
@@ -84,6 +86,14 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         Of "auto": how often a label may differ from the full forest's, with ``confidence``. None: as
         often as is best at the budget. 0: never.
     confidence : float
+        How sure ``max_disagreement`` must be, of all forests on offer together; the less it allows, the more
+        validation rows that takes (a warning says how many).
+    rate : float or None
+        Of "auto": what a unit of cost is worth, in nats a row, where trees know what is paid. None: such that
+        half the price of a pool is worth all there is to know.
+    max_features : float or None
+        Of "auto": the share of a pool's features that a node of its forests tries. None: 2 / sqrt(features).
+        Thresholds are drawn, one a feature, in one forest of every pool, and searched in the others.
     free_riders : bool
         Of "auto": where trees reuse what is paid, three of four use nothing else.
     alpha : "auto", float or list
@@ -97,8 +107,10 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
     criterion : "minimax" or "expected"
         A split is as good as its worst child (the paper) or as its children's mean.
     max_bins : int
+        Quantile bins of a column, at most 256; boosting takes 64.
     max_trees : int
-        Of a forest; boosting, whose trees are small, may take five times as many while they help.
+        Of a forest; those of "auto" have at most 60, boosting, whose trees are small, up to five times
+        ``max_trees`` while they help.
     bootstrap : bool
         Grow each tree on rows drawn with replacement.
     voting : "majority", "soft" or "counts"
@@ -141,6 +153,8 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         method: str = "auto",
         max_disagreement: float | None = None,
         confidence: float = 0.95,
+        rate: float | None = None,
+        max_features: float | None = None,
         free_riders: bool = False,
         alpha: Anything = "auto",
         impurity: Anything = "pairs",
@@ -164,6 +178,8 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         self.method = method
         self.max_disagreement = max_disagreement
         self.confidence = confidence
+        self.rate = rate
+        self.max_features = max_features
         self.free_riders = free_riders
         self.alpha = alpha
         self.impurity = impurity
@@ -226,7 +242,7 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         train = totals_of(rows, settings.n_classes)
         measured = None if validation is None else totals_of(validation, settings.n_classes)
         keep = self._keep(checkpoint, train, measured, settings)
-        with progress(self.verbose, settings.max_trees) as tell:
+        with progress(self.verbose) as tell:
             if settings.auto:
                 ground = OwnGround(rows, validation, settings, pool, growers)
                 offers = grow_frontier(ground, settings, tell, keep)
@@ -281,17 +297,20 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
             auto=self._is_auto(),
             disagreement=check.disagreement(self.max_disagreement),
             confidence=check.share("confidence", self.confidence),
+            rate=check.rate(self.rate),
+            max_features=check.part("max_features", self.max_features),
             free_riders=bool(self.free_riders),
         )
 
     def _is_auto(self) -> bool:
-        """Whether the method is "auto"; parameters that it does not use are pointed out."""
+        """Whether the method is "auto"; parameters that the method does not use are pointed out."""
         auto = check.is_auto(self.method)
         own = inspect.signature(BudgetForestClassifier).parameters
-        idle = [name for name in PAPER_ONLY if auto and getattr(self, name) != own[name].default]
+        idle = [n for n in (PAPER_ONLY if auto else AUTO_ONLY) if getattr(self, n) != own[n].default]
         if idle:
+            other = "paper" if auto else "auto"
             warnings.warn(
-                f"{', '.join(idle)}: without effect on method='auto'; take method='paper'",
+                f"{', '.join(idle)}: without effect on method={self.method!r}; take method={other!r}",
                 UnusualData,
                 stacklevel=4,
             )

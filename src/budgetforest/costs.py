@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Anything, Floats, Ids
+from budgetforest.arrays import Anything, Counts, Flags, Floats, Ids
 from budgetforest.errors import InvalidCosts, near
 
 PRICE_COLUMNS = ("feature", "cost", "group", "discount_cost")
@@ -47,8 +47,25 @@ class Costs(NamedTuple):
     @property
     def total(self) -> float:
         """The price of everything, acquired in column order."""
-        first = np.unique(self.group, return_index=True)[1]
-        return float(self.discount.sum() + (self.cost - self.discount)[first].sum())
+        return float(self.prices(np.ones(len(self.cost), bool)).sum())
+
+    def prices(self, features: Flags) -> Floats:
+        """(groups) the price of some features, acquired in column order, by group."""
+        members = np.flatnonzero(features)
+        found: Floats = np.zeros(len(self.group_names))
+        np.add.at(found, self.group[members], self.discount[members])
+        opened, first = np.unique(self.group[members], return_index=True)
+        found[opened] += (self.cost - self.discount)[members[first]]
+        return found
+
+    @property
+    def bundle(self) -> Counts:
+        """(m) a number for what one price buys: the columns of a sensor have the same."""
+        together = (np.bincount(self.group)[self.group] > 1) & (self.discount == 0)
+        columns = np.arange(len(self.group))
+        first = np.empty(len(self.group_names), np.int64)
+        first[self.group[together][::-1]] = columns[together][::-1]
+        return np.unique(np.where(together, first[self.group], columns), return_inverse=True)[1]
 
     @property
     def least(self) -> Floats:

@@ -3,12 +3,12 @@
 Of a thousand forests measured on a hundred rows the luckiest seems best, and is not. So forests are also
 grown on other parts of the rows, only to be measured on the rest; the error of a forest is then that of all
 those grown alike, on all rows together. What it costs is still measured on the validation rows alone. Where
-those grown alike cost much more or less, its threshold means something else: its own error stands.
+one grown alike costs much more or less, its threshold means something else: what it gets for as much counts.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -25,7 +25,8 @@ MOST_TURNS = 4
 class Kind(NamedTuple):
     """What forests of two trainings have in common that are grown and left alike."""
 
-    features: int
+    pool: int
+    """The first, second, ... of a training."""
     cuts: str
     careful: bool
     """Whether there was a rate."""
@@ -34,24 +35,27 @@ class Kind(NamedTuple):
     """Of all these of its pool, the first, second, ...: they differ in their rates."""
     part: int
     """0: all of its trees; 1, 2, ...: ever fewer of them."""
-    threshold: float
 
 
 APART = 2.0
 """Forests that are alike cost at most so many times as much."""
 
 
-class Missed(NamedTuple):
-    """The sum of what rows were wrong, labels by 1 and scores in part, what they paid, of how many."""
+class Other(NamedTuple):
+    """A forest of another training."""
 
-    wrong: float = 0
-    paid: float = 0
-    rows: int = 0
+    exits: list[Point]
+    """By cost."""
+    rows: int
+    """How many it was judged by."""
 
-    def alike(self, point: Point) -> bool:
-        """Whether a forest costs about as much."""
-        mean = self.paid / self.rows
-        return mean <= APART * point.cost and point.cost <= APART * mean
+    def like(self, point: Point) -> Point | None:
+        """Its exit at the same threshold, if that costs about as much; or the dearest that costs no more."""
+        for own in self.exits:
+            near = own.cost <= APART * point.cost and point.cost <= APART * own.cost
+            if own.threshold == point.threshold and near:
+                return own
+        return next((own for own in reversed(self.exits) if own.cost <= point.cost), None)
 
 
 def turns(train: Rows, validation: Rows, settings: Settings) -> Iterator[tuple[Rows, Rows]]:
@@ -87,44 +91,49 @@ def judged_by(train: Totals, validation: Totals, settings: Settings) -> Totals:
 
 
 class Record:
-    """How often forests of every kind have erred so far."""
+    """What forests of every kind did in other trainings."""
 
     def __init__(self) -> None:
-        self.missed: dict[Kind, Missed] = {}
+        self.others: defaultdict[Kind, list[Other]] = defaultdict(list)
 
-    def add(self, offers: Sequence[Offer], judged: Totals) -> None:
-        """Note the errors of one training."""
-        for kind, point in kinds(offers):
-            self.missed[kind] = self._sum(kind, point, judged)
-
-    def corrected(self, offers: Sequence[Offer], judged: Totals) -> list[Offer]:
-        """The offers with the errors of their kinds, those of the others included."""
-        found = {point: self._sum(kind, point, judged) for kind, point in kinds(offers)}
-        return [
-            offer._replace(
-                points=[
-                    p._replace(error=found[p].wrong / found[p].rows) if found[p].alike(p) else p
-                    for p in offer.points
-                ]
+    def add(self, pool: int, offers: Sequence[Offer], judged: Totals) -> None:
+        """Note the forests of a pool of one training."""
+        for kind, exits in kinds(pool, offers):
+            self.others[kind].append(
+                Other(sorted(exits, key=lambda p: (p.cost, p.threshold)), weight_of(judged))
             )
-            for offer in offers
-        ]
 
-    def _sum(self, kind: Kind, point: Point, judged: Totals) -> Missed:
-        rows = int(judged.counts.sum())
-        before = self.missed.get(kind, Missed())
-        wrong, paid = round(point.error * rows, 9), point.cost * rows
-        return Missed(before.wrong + wrong, before.paid + paid, before.rows + rows)
+    def corrected(self, pool: int, offers: Sequence[Offer], judged: Totals) -> list[Offer]:
+        """The offers with the errors of their kinds, those of the others included."""
+        found = {
+            point: point._replace(error=self._error(kind, point, weight_of(judged)))
+            for kind, exits in kinds(pool, offers)
+            for point in exits
+        }
+        return [offer._replace(points=[found[point] for point in offer.points]) for offer in offers]
+
+    def _error(self, kind: Kind, point: Point, rows: int) -> float:
+        wrong = round(point.error * rows, 9)
+        for other in self.others[kind]:
+            if like := other.like(point):
+                wrong += round(like.error * other.rows, 9)
+                rows += other.rows
+        return wrong / rows
 
 
-def kinds(offers: Sequence[Offer]) -> Iterator[tuple[Kind, Point]]:
-    """Every forest on offer with its kind."""
-    before: Counter[tuple[int, str, bool, bool]] = Counter()
+def weight_of(judged: Totals) -> int:
+    """Of all rows."""
+    return int(judged.counts.sum())
+
+
+def kinds(pool: int, offers: Sequence[Offer]) -> Iterator[tuple[Kind, list[Point]]]:
+    """Every forest on offer with its kind: all its exits."""
+    before: Counter[tuple[str, bool, bool]] = Counter()
     for offer in offers:
         recipe = offer.recipe
-        same = (recipe.features, recipe.cuts, recipe.rate > 0, recipe.pruned > 0)
-        alike = Kind(*same, which=before[same], part=0, threshold=0.0)
-        before[same] += 1
+        same = (recipe.cuts, recipe.rate > 0, recipe.pruned > 0)
         sizes = sorted({point.trees for point in offer.points}, reverse=True)
-        for point in offer.points:
-            yield alike._replace(part=sizes.index(point.trees), threshold=point.threshold), point
+        for part, size in enumerate(sizes):
+            exits = [point for point in offer.points if point.trees == size]
+            yield Kind(pool, *same, which=before[same], part=part), exits
+        before[same] += 1

@@ -1,7 +1,7 @@
 """``method="auto"``: forests that err least at every budget, whoever's idea they are.
 
-*Pools* of features, each a part of the one before, are found by backward elimination: the features that
-save boosted trees least per price leave first. On every pool forests grow by saving (``saving``): with the
+*Pools* of features, each a part of the one before, are found by backward elimination: what saves boosted
+trees least per price leaves first. On every pool forests grow by saving (``saving``): with the
 best cuts, with random ones, and with a rate that makes rows reuse what they have; and trees are boosted
 (``boost``) at such a rate and, gently, at a quarter of it. Rows leave each of them by probable exit at a
 ladder of thresholds. All are measured on validation rows.
@@ -10,7 +10,8 @@ ladder of thresholds. All are measured on validation rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -20,11 +21,15 @@ from scipy.special import betaincinv
 from budgetforest.arrays import LEAF, Counts, Flags, Floats
 from budgetforest.boost import Boost
 from budgetforest.budget import Offer, Point, Recipe, without_hopeless
+from budgetforest.closure import best_part, closure_of, pruned
+from budgetforest.costs import Costs
 from budgetforest.crossfit import Record, judged_by
+from budgetforest.crossfit import n_turns as turns_for
+from budgetforest.errors import UnusualData
 from budgetforest.forest import Answer, Context, Voting, join
 from budgetforest.ground import Ground
 from budgetforest.outcome import error_without
-from budgetforest.prune import best_part, closure_of, pruned
+from budgetforest.progress import Tell, quiet
 from budgetforest.saving import Growth
 from budgetforest.train import Keep, Settings, Totals, context_of, make, n_rows
 from budgetforest.trained import context_for
@@ -38,6 +43,11 @@ class Allowed(NamedTuple):
     confidence: float
     forests: int
     """How many forests are tested."""
+
+    @property
+    def risk(self) -> float:
+        """Of one of them."""
+        return (1 - self.confidence) / self.forests
 
 
 KEPT = 0.75
@@ -60,57 +70,83 @@ THRESHOLDS = 32
 """Exits tried of every forest."""
 
 
-def grow_frontier(
-    ground: Ground,
-    settings: Settings,
-    tell: Callable[[str, int], None] = lambda what, trees: None,
-    keep: Keep = make,
-) -> list[Offer]:
+def grow_frontier(ground: Ground, settings: Settings, tell: Tell = quiet, keep: Keep = make) -> list[Offer]:
     """Every forest on offer, with all its exits measured; trees that cannot be needed are let go."""
-    record = Record()
+    pools = n_pools(n_bundles(np.ones(len(settings.costs.cost), bool), settings.costs))
+    n_turns = turns_for(ground.train, ground.validation, settings)
+    course, record = Course(tell, pools * (n_turns + 1)), Record()
     for turn, other in enumerate(ground.turns(), 1):
-        for found in grow_pools(other, None, settings, *named(f"turn {turn}", tell, keep)):
-            record.add(found, other.validation)
+        kept = partial(named, keep, f"turn-{turn}")
+        for pool, found in enumerate(course.of(grow_pools(other, None, settings, course.now, kept))):
+            record.add(pool, found, other.validation)
     allowed = None
     if settings.disagreement is not None:
-        forests = FORESTS * n_pools(len(settings.costs.cost))
-        allowed = Allowed(settings.disagreement, settings.confidence, forests)
+        allowed = Allowed(settings.disagreement, settings.confidence, FORESTS * pools)
+        warn_of_few(allowed, ground.validation, settings)
     n_judged = n_rows(judged_by(ground.train, ground.validation, settings), settings)
     offers: list[Offer] = []
-    for found in grow_pools(ground, allowed, settings, tell, keep):
-        offers += record.corrected(found, ground.validation)
+    for pool, found in enumerate(course.of(grow_pools(ground, allowed, settings, course.now, keep))):
+        offers += record.corrected(pool, found, ground.validation)
         offers = without_hopeless(offers, n_judged)
     return offers
+
+
+class Course:
+    """How far the pools of all trainings have come, for people."""
+
+    def __init__(self, tell: Tell, total: int) -> None:
+        self.tell, self.done, self.total = tell, 0, total
+
+    def now(self, what: str) -> None:
+        """What is being done."""
+        self.tell("pools", self.done, self.total, what)
+
+    def of(self, pools: Iterable[list[Offer]]) -> Iterator[list[Offer]]:
+        """The same pools, counted."""
+        for found in pools:
+            self.done += 1
+            self.now("")
+            yield found
+
+
+def named(keep: Keep, name: str, what: str, step: Callable[[], list[Offer]]) -> list[Offer]:
+    """Checkpoints under a name of their own."""
+    return keep(f"{name}-{what}", step)
+
+
+def warn_of_few(allowed: Allowed, validation: Totals, settings: Settings) -> None:
+    """Say so if no probable exit can be proven on so few rows, even if no label ever differed."""
+    risk, n = allowed.risk, n_rows(validation, settings)
+    if allowed.disagreement and most_likely_share(0, n, risk) > allowed.disagreement:
+        enough = math.ceil(math.log(risk) / math.log1p(-allowed.disagreement))
+        warnings.warn(
+            f"max_disagreement={allowed.disagreement:g} at confidence {allowed.confidence:g} cannot be shown "
+            f"on {n} validation rows, it takes {enough}: rows exit only when their label is certain",
+            UnusualData,
+            stacklevel=5,
+        )
 
 
 def grow_pools(
     ground: Ground,
     allowed: Allowed | None,
     settings: Settings,
-    tell: Callable[[str, int], None],
+    now: Callable[[str], None],
     keep: Keep,
 ) -> Iterator[list[Offer]]:
     """The forests of every pool, all features first."""
     context = context_of(ground.train, settings)._replace(voting=Voting.SOFT)
     features = few = np.ones(len(settings.costs.cost), bool)
-    while features.any():
-        step = partial(offers_of, features, ground, context, allowed, settings, tell)
-        found = keep(f"pool-{features.sum()}", step)
+    while n := n_bundles(features, settings.costs):
+        step = partial(offers_of, features, ground, context, allowed, settings, now)
+        found = keep(f"pool-{n}", step)
         yield found
         boosted = [offer.trees for offer in found if offer.recipe.cuts == "boosted"]
-        features = smaller_pool(features, savings(boosted[-1], len(features)), settings.costs.cost)
-        if few.sum() > FEW:
+        features = smaller_pool(features, savings(boosted[-1], len(features)), settings.costs)
+        if n_bundles(few, settings.costs) > FEW:
             few = features
-        if features.sum() == 1:
+        if n_bundles(features, settings.costs) == 1:
             features = best_alone(few, features, ground, context, settings)
-
-
-def named(name: str, tell: Callable[[str, int], None], keep: Keep) -> tuple[Callable[[str, int], None], Keep]:
-    """Progress and checkpoints under a name of their own."""
-    return (
-        lambda what, trees: tell(f"{name}, {what}", trees),
-        lambda what, step: keep(f"{name.replace(' ', '-')}-{what}", step),
-    )
 
 
 def offers_of(
@@ -119,10 +155,10 @@ def offers_of(
     context: Context,
     allowed: Allowed | None,
     settings: Settings,
-    tell: Callable[[str, int], None],
+    now: Callable[[str], None],
 ) -> list[Offer]:
     """The forests of one pool, that of best cuts first, with all their exits measured."""
-    found = dict(grow_pool(ground, features, context, settings, tell))
+    found = dict(grow_pool(ground, features, context, settings, now))
     found |= prune_forest(next(iter(found.values())), features, context, ground)
     return [
         Offer(recipe, forest, measure(ground, forest, recipe, context, settings.answer, allowed), 1)
@@ -135,13 +171,14 @@ def grow_pool(
     features: Flags,
     context: Context,
     settings: Settings,
-    tell: Callable[[str, int], None],
+    now: Callable[[str], None],
 ) -> Iterator[tuple[Recipe, list[Tree]]]:
     """Forests that use only these features."""
     size = int(features.sum())
     n_trees, n_rounds = min(settings.max_trees, MOST_TREES), min(settings.max_trees, ROUNDS)
     rate = rate_for(features, settings, ground.train)
-    plain = Growth(features, 0.0, min(1.0, 2 / math.sqrt(size)), False, 1, settings.n_classes)
+    tries = settings.max_features or min(1.0, 2 / math.sqrt(size))
+    plain = Growth(features, 0.0, tries, False, 1, settings.n_classes)
     steps = Boost(features, rate, settings.n_classes, tries=min(1.0, 4 / math.sqrt(size)))
     ways = [steps]
     if rate:
@@ -152,30 +189,28 @@ def grow_pool(
     kinds = (("best", plain, True), ("random", plain._replace(random_cuts=True), False))
     for cuts, growth, bootstrap in kinds:
         recipe = Recipe(features=size, cuts=cuts)
-        grown = []
-        for tree in ground.independent(growth, n_trees, bootstrap):
-            grown.append(tree)
-            tell(str(recipe), len(grown))
-        yield recipe, grown
+        now(str(recipe))
+        yield recipe, list(ground.independent(growth, n_trees, bootstrap))
     for recipe, grown in (*(way() for way in boosted), (Recipe(features=size, rate=rate), reusing())):
         if grown:
+            now(str(recipe))
             yield recipe, grown
-            tell(str(recipe), len(grown))
 
 
 def best_alone(few: Flags, otherwise: Flags, ground: Ground, context: Context, settings: Settings) -> Flags:
-    """The feature of a few that alone lowers the error most per price; ``otherwise`` if none does.
+    """What one price buys that alone lowers the error most per price; ``otherwise`` if nothing does.
 
     What saves most entropy beside others may leave every label as it was.
     """
     without = error_without(context, ground.validation, settings)
     best, most, paid = otherwise, 0.0, 1.0
-    for j in np.flatnonzero(few):
-        alone = np.arange(len(few)) == j
+    bundle = settings.costs.bundle
+    for which in np.unique(bundle[few]):
+        alone = bundle == which
         growth = Growth(alone, 0.0, 1.0, False, 1, settings.n_classes)
         trees = list(ground.independent(growth, quarter(MOST_TREES), True))
         outcome = ground.outcomes(trees, context, [len(trees)], [math.inf])[0]
-        gain, price = without - float(outcome.error[0]), float(settings.costs.least[j])
+        gain, price = without - float(outcome.error[0]), float(settings.costs.prices(alone).sum())
         if gain * paid > most * price:
             best, most, paid = alone, gain, price
     return best
@@ -185,8 +220,8 @@ def prune_forest(
     trees: list[Tree], features: Flags, context: Context, ground: Ground
 ) -> dict[Recipe, list[Tree]]:
     """A quarter of the forest of best cuts, pruned at two rates on some of its rows."""
-    price = float(context.costs.least[features].sum())
-    if not price or features.sum() == 1:
+    price = float(context.costs.prices(features).sum())
+    if not price or n_bundles(features, context.costs) == 1:
         return {}
     forest = join(trees[: quarter(len(trees))], context)
     rows = ground.some_rows(PRUNED_ON)
@@ -202,11 +237,13 @@ def prune_forest(
 
 
 def rate_for(features: Flags, settings: Settings, train: Totals) -> float:
-    """What a unit of cost is worth: at half the pool's price, all the entropy there is."""
+    """What a unit of cost is worth, if nobody said: at half the pool's price, all the entropy there is."""
     share = train.counts / train.counts.sum()
     nats = -float((share * np.log(np.where(share > 0, share, 1.0))).sum())
-    price = float(settings.costs.least[features].sum())
-    return nats / (2 * price) if price and features.sum() > 1 else 0.0
+    price = float(settings.costs.prices(features).sum())
+    if not price or n_bundles(features, settings.costs) == 1:
+        return 0.0
+    return nats / (2 * price) if settings.rate is None else settings.rate
 
 
 def savings(trees: list[Tree], n_features: int) -> Floats:
@@ -221,23 +258,37 @@ def savings(trees: list[Tree], n_features: int) -> Floats:
     return total
 
 
+def n_bundles(features: Flags, costs: Costs) -> int:
+    """How many prices a pool has: the columns of a sensor have one."""
+    return len(np.unique(costs.bundle[features]))
+
+
 def n_pools(size: int) -> int:
-    """How many pools there are, from so many features down to one."""
+    """How many pools there are, from so many prices down to one."""
     return 1 + n_pools(smaller(size)) if size > 1 else 1
 
 
 def smaller(size: int) -> int:
-    """How many features of a pool stay in the next."""
+    """How many prices of a pool stay in the next."""
     return min(int(KEPT * size), size - 1)
 
 
-def smaller_pool(features: Flags, saved: Floats, cost: Floats) -> Flags:
-    """The pool without the features that save least per price; free ones stay to the end."""
-    worth = saved / np.sqrt(np.where(cost > 0, cost, 1.0))
-    members = np.flatnonzero(features)
-    kept = np.zeros(len(features), bool)
-    kept[members[np.lexsort((members, -worth[members], cost[members] > 0))[: smaller(len(members))]]] = True
-    return kept
+def smaller_pool(features: Flags, saved: Floats, costs: Costs) -> Flags:
+    """The pool without what saves least per price; what is free stays to the end.
+
+    The columns of a sensor leave together. A member of a panel is worth what it saves per reduced price,
+    and no more than its whole panel is, whose opening they share.
+    """
+    bundle = costs.bundle
+    members, first, own = np.unique(bundle[features], return_index=True, return_inverse=True)
+    gain: Floats = np.bincount(own, saved[features]).astype(np.float64)
+    group, discount = costs.group[features][first], costs.discount[features][first]
+    price = costs.prices(features)[group]
+    worth = np.bincount(group, gain)[group] / np.sqrt(np.where(price > 0, price, 1.0))
+    apart = (np.bincount(group)[group] > 1) & (discount > 0)
+    worth[apart] = np.minimum(worth[apart], gain[apart] / np.sqrt(discount[apart]))
+    order = np.lexsort((members, -gain, -worth, price > 0))
+    return features & np.isin(bundle, members[order[: smaller(len(members))]])
 
 
 def measure(
@@ -274,9 +325,8 @@ def first_allowed(differ: Counts, n: int, allowed: Allowed | None) -> int:
     """
     if allowed is None:
         return 0
-    risk = (1 - allowed.confidence) / allowed.forests
     for at in range(len(differ) - 2, -1, -1):
-        if most_likely_share(int(differ[at]), n, risk) > allowed.disagreement:
+        if most_likely_share(int(differ[at]), n, allowed.risk) > allowed.disagreement:
             return at + 1
     return 0
 

@@ -5,28 +5,43 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 PATIENCE = 2.0
 """Seconds after which a person wants to see that something is being done."""
 
 
+class Tell(Protocol):
+    """Hears how far a training has come."""
+
+    def __call__(self, what: str, done: int, total: int, now: str = "") -> None:
+        """So much of it is done; ``now`` is what is being done."""
+
+
+def quiet(what: str, done: int, total: int, now: str = "") -> None:
+    """Hears, and says nothing."""
+
+
 @contextmanager
-def progress(verbose: int, max_trees: int) -> Iterator[Callable[[str, int], None]]:
-    """Yields ``tell(what, trees)``, to be called after every tree; one bar per forest, on stderr."""
+def progress(verbose: int) -> Iterator[Tell]:
+    """Yields what is to be told; a bar for everything that is told of, on stderr."""
     if verbose <= 0:
-        yield lambda what, trees: None
+        yield quiet
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description:<30}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as bars:
-        tasks: dict[str, int] = {}
+    columns = (TextColumn("{task.description:<12}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("{task.fields[now]}"), console=Console(stderr=True)) as bars:
+        tasks: dict[str, TaskID] = {}
 
-        def tell(what: str, trees: int) -> None:
+        def tell(what: str, done: int, total: int, now: str = "") -> None:
             if what not in tasks:
-                tasks[what] = bars.add_task(what, total=max_trees)
-            bars.update(tasks[what], completed=trees, total=max(trees, max_trees))  # type: ignore[arg-type]
+                tasks[what] = bars.add_task(what, now=now)
+            bars.update(tasks[what], completed=done, total=total, now=now)
 
         yield tell
 

@@ -69,6 +69,24 @@ def disagreement(value: Anything) -> float | None:
     return float(value)
 
 
+def rate(value: Anything) -> float | None:
+    """What a unit of cost is worth; None: to be found for every pool."""
+    if value is None:
+        return None
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < math.inf:
+        raise InvalidParameter(f"rate is {value!r}; it must be a finite number, zero or more, or None")
+    return float(value)
+
+
+def part(name: str, value: Anything) -> float | None:
+    """A share above 0, at most all of it; None: to be chosen."""
+    if value is None:
+        return None
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) <= 1:
+        raise InvalidParameter(f"{name} is {value!r}; it must lie in (0, 1], or be None")
+    return float(value)
+
+
 def is_expected(criterion: Anything) -> bool:
     """Whether splits are judged by the mean of their children instead of the worst."""
     if criterion not in ("minimax", "expected"):

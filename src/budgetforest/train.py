@@ -23,6 +23,7 @@ from budgetforest.draws import in_order, places
 from budgetforest.forest import Answer, Context, Voting
 from budgetforest.grow import Sample
 from budgetforest.impurity import compiled, is_admissible, is_symmetric
+from budgetforest.progress import Tell, quiet
 from budgetforest.room import Plan
 from budgetforest.split import Measure, Splitter
 from budgetforest.table import Numbers, Picked, Schema
@@ -100,6 +101,10 @@ class Settings(NamedTuple):
     """How often probable exit may differ from certain exit; None: as is best at the budget."""
     confidence: float
     """How sure that must be."""
+    rate: float | None
+    """What a unit of cost is worth while growing; None: to be found for every pool."""
+    max_features: float | None
+    """Share of a pool's features that a node of a forest tries; None: fewer, the larger the pool."""
     free_riders: bool
     """Whether trees that reuse what is paid, after the first quarter, use nothing else."""
 
@@ -193,7 +198,7 @@ def grow_offers(
     trees_of: Trees,
     meter: Callable[[], Measured],
     settings: Settings,
-    tell: Callable[[str, int], None] = lambda what, trees: None,
+    tell: Tell = quiet,
     keep: Keep = make,
 ) -> Iterator[Offer]:
     """A forest within the budget for every alpha, dearest first, each with a new meter.
@@ -209,7 +214,7 @@ def grow_offers(
             growth = partial(
                 within_budget,
                 chain([first], trees),
-                _told(meter(), f"alpha {alpha:g}", tell),
+                _told(meter(), f"alpha {alpha:g}", settings.max_trees, tell),
                 settings.budget,
                 settings.max_trees,
                 Recipe(alpha),
@@ -295,12 +300,12 @@ def meter_of(
     ).add
 
 
-def _told(measure: Measured, what: str, tell: Callable[[str, int], None]) -> Measured:
+def _told(measure: Measured, what: str, most: int, tell: Tell) -> Measured:
     """The same, and ``tell`` hears of every tree."""
     trees = count(1)
 
     def add(tree: Tree) -> tuple[float, float] | None:
-        tell(what, next(trees))
+        tell(what, next(trees), most)
         return measure(tree)
 
     return add

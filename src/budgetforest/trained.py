@@ -53,7 +53,7 @@ def best_within(trained: Trained, budget: float) -> Point | None:
     if budget == math.inf:
         return trained.surest
     path = path_within(trained, budget)
-    useful = path and (path[-1].cost > 0 or (trained.context.costs.least == 0).any())
+    useful = path and (path[-1].cost > 0 or (trained.context.costs.cost == 0).any())
     return path[-1] if useful else None
 
 

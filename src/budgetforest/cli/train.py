@@ -34,6 +34,18 @@ from budgetforest.cli.sources import FILE, data_options, open_source, tell_unlab
 )
 @click.option("--method", type=click.Choice(["auto", "paper"]), default="auto", show_default=True)
 @click.option("--answer", type=click.Choice(["label", "proba"]), default="label", show_default=True)
+@click.option(
+    "--max-disagreement",
+    type=click.FloatRange(0, 1, max_open=True),
+    help="How often a label may differ from the full forest's; else as is best at the budget.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="How sure that must be.",
+)
 @click.option("--max-trees", type=click.IntRange(1), default=100, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--jobs", type=int, default=-1, show_default=True, help="Threads; -1 is all cores.")
@@ -53,6 +65,8 @@ def train(
     missing: tuple[str, ...],
     method: str,
     answer: str,
+    max_disagreement: float | None,
+    confidence: float,
     max_trees: int,
     seed: int,
     jobs: int,
@@ -76,6 +90,8 @@ def train(
         costs=prices,
         method=method,
         answer=answer,
+        max_disagreement=max_disagreement,
+        confidence=confidence,
         max_trees=max_trees,
         random_state=seed,
         n_jobs=jobs,

@@ -60,7 +60,7 @@ def fit_by_rows(
     if validation is not None and validated is not None:
         warn_of_absent_classes(validated.counts, rows.classes)
     keep = classifier._keep(checkpoint, total, validated, settings)
-    with progress(classifier.verbose, settings.max_trees) as tell:
+    with progress(classifier.verbose) as tell:
         if settings.auto:
             ground = SpreadGround(cluster, train, measured, settings)
             warn_of_constants(ground.constant, rows.schema)
