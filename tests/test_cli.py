@@ -177,7 +177,11 @@ def test_a_mismatch_ends_with_code_1_and_no_file(folder, tmp_path):
         (["train", "train.csv"], 2, "Missing option '--target'"),
         (["predict", "model.safetensors", "cost.csv", "--keep", "cost"], 1, "a column of the answers"),
         (["train", "train.csv", "--target", "states"], 1, "did you mean 'state'"),
-        (["train", "train.csv", "--target", "state", "--drop", "id", "--budget", "-1"], 1, "budget"),
+        (
+            ["train", "train.csv", "--target", "state", "--drop", "id", "--budget", "-1"],
+            2,
+            "not in the range x>0",
+        ),
         (["train", "train.csv", "--target", "state"], 1, "'id' has more than 255 categories"),
         (["show", "train.csv"], 1, "cannot be loaded"),
         (["show", "model.safetensors", "--tree", "999"], 1, "the trees 1 to"),

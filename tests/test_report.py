@@ -9,8 +9,9 @@ from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 
-from budgetforest import BudgetForestClassifier, InvalidData, MissingExtra
+from budgetforest import BudgetForestClassifier, InvalidData, MissingExtra, cost_error_curve
 from budgetforest.charge import charge
+from budgetforest.curve import FREE
 from budgetforest.forest import Answer
 from budgetforest.peers import from_sklearn
 from budgetforest.report import facts, flow, rows
@@ -181,3 +182,23 @@ def test_a_bar_appears_for_a_person_who_waits(wine, monkeypatch, capsys):
     monkeypatch.setattr("budgetforest.progress.PATIENCE", 0.0)
     gather(*wine, title="")
     assert "measuring the path" in capsys.readouterr().err
+
+
+def test_what_is_free_is_used_where_nothing_can_be_bought():
+    """The report and the curve begin with what ``predict`` does for nothing."""
+    X, y = load_wine(return_X_y=True)
+    model = BudgetForestClassifier(6, costs=[0, 0] + [1] * 11, max_trees=8, random_state=0).fit(
+        X[::2], y[::2]
+    )
+    assert model.path_[0].cost == 0
+    X, y = X[1::2], y[1::2]
+    error = (model.at_budget(FREE).predict(X) != y).mean()
+    told = gather(model, X, y, title="Wine")
+    curve = cost_error_curve(model, X, y)
+    assert error < told.common_error
+    assert (told.points[0].budget, told.points[0].cost, told.points[0].error) == (0, 0, error)
+    assert (curve.budget[0], curve.cost[0], curve.error[0]) == (0, 0, error)
+    assert curve.what[0] == str(model.path_[0])
+    budgets = [point.budget for point in told.points]
+    assert budgets == sorted(budgets)
+    assert told.chosen == len(budgets) - 1

@@ -102,16 +102,19 @@ class Decision(NamedTuple):
 
     def explain(self) -> str:
         """The trace as text, a line per feature: what it cost, who waited, and the votes then."""
+        scored = any(min(s.votes) < 0 for s in self.trace)  # boosted trees add scores
+        what, digits = ("scores", ".3g") if scored else ("votes", "g")
         lines = []
         for s in self.trace:
             outlook = zip(self.classes, s.votes, s.possible, strict=True)
-            votes = ", ".join(f"{name} {low:g} to {high:g}" for name, low, high in outlook if high)
-            lines.append(
-                f"{s.feature} = {s.value!r} (cost {s.cost:g}, {s.waiting} trees waited); votes: {votes}"
-            )
+            votes = ", ".join(f"{c} {low:{digits}} to {high:{digits}}" for c, low, high in outlook if high)
+            value = "unavailable" if s.value is UNAVAILABLE else f"= {s.value!r}"
+            lines.append(f"{s.feature} {value} (cost {s.cost:g}, {s.waiting} trees waited); {what}: {votes}")
         lines += [f"without {name}, which was unavailable" for name in self.unavailable]
         sure = "certain" if self.certain else f"believed to {max(self.belief):.0%}, not certain"
         share = f"{self.bounds[0]:.0%} to {self.bounds[1]:.0%} of the votes"
+        if scored:
+            share = f"{self.bounds[0]:.0%} to {self.bounds[1]:.0%} if every tree were asked"
         return "\n".join([*lines, f"{self.label!r}: {sure}, {share}, {self.spent:g} paid"])
 
 

@@ -7,6 +7,7 @@ mean over test rows, so one bootstrap of rows gives every interval.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -133,14 +134,28 @@ def cost_error_curve(model: Anything, X: Anything, y: Anything, *, name: str = "
 
         return measure
 
-    common = model.classes_[model.forest_.prior.argmax()]
-    free = Choice("no feature", 0.0, np.inf, lambda: (np.zeros(len(y)), (y != common).astype(np.float64)))
+    def idle() -> tuple[Floats, Floats]:
+        common = model.classes_[model.forest_.prior.argmax()]
+        return np.zeros(len(y)), (y != common).astype(np.float64)
+
+    what = free_forest(model)
+    free = Choice(what or "no feature", 0.0, np.inf, measured(FREE) if what else idle)
     forests = [  # the model's own order decides which is taken
         Choice(str(p), p.cost, -float(place), measured(p.cost))
         for place, p in enumerate(model.path_)
         if p.cost > 0
     ]
     return curve_of(name, [free, *forests])
+
+
+FREE = math.ulp(0.0)
+"""The least budget there is: for it nothing can be bought."""
+
+
+def free_forest(model: Anything) -> str:
+    """What a fitted model uses where nothing can be bought: a forest of free features, "" if it has none."""
+    free = [point for point in model.path_ if point.cost == 0]
+    return str(free[-1]) if free and (model.costs_.cost == 0).any() else ""
 
 
 def curve_of(name: str, choices: Iterable[Choice]) -> Curve:

@@ -65,10 +65,14 @@ def _known(pairs: tuple[str, ...], schema: Schema) -> dict[str, Any]:
 
 def _describe(flow: Acquisition, need: Need) -> None:
     """What is known so far, and what is asked for next."""
+    from budgetforest.forest import Voting
+
     state = flow.decide()
     if flow.trace:
         last = flow.trace[-1]
-        click.echo(f"  votes: {_votes(last.votes, last.possible, state)}", err=True)
+        votes = f"votes: {_votes(last.votes, last.possible, state)}"
+        scored = flow.forest.voting == Voting.SCORES
+        click.echo(f"  belief: {_beliefs(state)}" if scored else f"  {votes}", err=True)
     group = f", group {need.group}" if need.group != need.feature else ""
     price = f"costs {need.cost:g}{group}; {need.spent:g} spent, {need.waiting} trees wait for it"
     click.echo(f"{click.style(need.feature, bold=True)} ({price})", err=True)
@@ -78,6 +82,11 @@ def _votes(least: tuple[float, ...], most: tuple[float, ...], state: Decision) -
     """Votes of every class that can still win any, and what is believed."""
     outlook = zip(state.classes, least, most, state.belief, strict=True)
     return ", ".join(f"{name} {low:g} to {high:g} (belief {b:.0%})" for name, low, high, b in outlook if high)
+
+
+def _beliefs(state: Decision) -> str:
+    """What is believed of every class: scores of boosted trees are no votes."""
+    return ", ".join(f"{name} {b:.0%}" for name, b in zip(state.classes, state.belief, strict=True))
 
 
 def _send(flow: Acquisition, need: Need, schema: Schema) -> None:
@@ -107,7 +116,8 @@ def _kind(name: str, schema: Schema) -> str:
     categories = schema.categories[schema.names.index(name)]
     if categories is None:
         return "a number"
-    return ", ".join(map(str, categories[:8])) + (", ..." if len(categories) > 8 else "")
+    shown = [repr(c) if "," in str(c) else str(c) for c in categories[:8]]
+    return ", ".join(shown) + (", ..." if len(categories) > 8 else "")
 
 
 def _value(text: str, name: str, schema: Schema) -> Any:

@@ -44,6 +44,8 @@ def show(model: Path, budget: float | None, number: int | None, certificates: bo
 
 def _document(model: Any) -> dict[str, Any]:
     """All that is shown, as data."""
+    from budgetforest.forest import Voting
+
     schema, costs = model.forest_.schema, model.costs_
     trees = _trees_per_feature(model)
     shared = {name for name in costs.group_names if sum(costs.group == costs.group_names.index(name)) > 1}
@@ -63,6 +65,7 @@ def _document(model: Any) -> dict[str, Any]:
         "trees": model.n_trees_,
         "nodes": len(model.forest_.nodes.feature),
         "exit": model.forest_.threshold,
+        "scores": model.forest_.voting == Voting.SCORES,
         "missing": list(schema.missing),
         "training": model.training_,
         "features": features,
@@ -89,6 +92,8 @@ def _trees_per_feature(model: Any) -> list[int]:
 def _print(document: dict[str, Any]) -> None:
     exit_at = document["exit"]
     sure = "certain" if exit_at == float("inf") else f"believed to {exit_at:.1%}"
+    if document["scores"] and len(document["classes"]) > 2 and exit_at < 1:
+        sure = f"ahead like one believed to {exit_at:.1%} where the others are level"
     click.echo(f"{document['trees']} trees, {document['nodes']} nodes; a label is taken when it is {sure}")
     click.echo("classes: " + ", ".join(map(str, document["classes"])))
     click.echo(f"certificates: {_certified(document['certificates'])}")

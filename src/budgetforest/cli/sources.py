@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+BUDGET = click.FloatRange(0, min_open=True)
 TYPED = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 """Endings of files that know their types; all others are delimited text."""
 
 
 def model_argument(command: Command) -> Command:
     """The MODEL of a command, and for which budget it is used."""
-    command = click.option("--budget", type=float, help="A smaller budget than that of the training.")(
+    command = click.option("--budget", type=BUDGET, help="A smaller budget than that of the training.")(
         command
     )
     return click.argument("model", type=FILE)(command)

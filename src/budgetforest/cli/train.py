@@ -9,14 +9,14 @@ from typing import Any
 import click
 
 from budgetforest.cli.output import OUT, json_option, write_json
-from budgetforest.cli.sources import FILE, data_options, open_source, tell_unlabelled
+from budgetforest.cli.sources import BUDGET, FILE, data_options, open_source, tell_unlabelled
 
 
 @click.command()
 @data_options
 @click.option("--target", required=True, metavar="COL", help="Column of the labels.")
 @click.option("--costs", "prices", type=FILE, help="Price list, as from `costs template`; else 1 each.")
-@click.option("--budget", type=float, help="Allowed mean cost of a row; without it, no limit.")
+@click.option("--budget", type=BUDGET, help="Allowed mean cost of a row; without it, no limit.")
 @click.option(
     "--validation", type=FILE, help="Rows that measure cost and error, else 30% of DATA are held out."
 )

@@ -15,7 +15,7 @@ from budgetforest import __version__
 from budgetforest.arrays import Anything, Flags, Floats, Ids
 from budgetforest.charge import charge, scores
 from budgetforest.course import Course, course_of
-from budgetforest.curve import interval
+from budgetforest.curve import FREE, free_forest, interval
 from budgetforest.errors import UnusualData
 from budgetforest.forest import Answer, Forest, first_trees
 from budgetforest.peers import from_sklearn
@@ -130,8 +130,7 @@ def gather(model: Any, X: Anything, y: Anything, *, title: str, baseline: Any = 
     rows = rows_of(model, X, y)
     answer: Answer = model.acquire().answer
     own, path = _measure(model, rows, answer)
-    place = int(np.searchsorted([m.course.spent[:, -1].mean() for m in path], own.course.spent[:, -1].mean()))
-    measured = [*path[:place], own, *path[place:]]
+    measured = [*path, own]
     costs, names = model.costs_, model.forest_.schema.names
     courses = [m.course for m in measured]
     classes = [str(label) for label in model.classes_]
@@ -149,7 +148,7 @@ def gather(model: Any, X: Anything, y: Anything, *, title: str, baseline: Any = 
         n_features=len(names),
         total_cost=costs.total,
         scored=answer == Answer.PROBA,
-        chosen=place,
+        chosen=len(path),
         common_error=float((rows.truth != common).mean()),
         peer=_peer(baseline, rows, model),
         points=[_figures(m, rows.truth) for m in measured],
@@ -186,7 +185,9 @@ def _forests(model: Any) -> Iterator[tuple[float | None, str, Forest]]:
     own = model.forest_
     threshold = f", exit at {own.threshold:.3g}" if own.threshold < math.inf else ""
     yield model.budget, f"{own.n_trees} trees{threshold}", own
-    if own.n_trees:
+    if what := free_forest(model):
+        yield 0.0, what, model.at_budget(FREE).forest_
+    elif own.n_trees:
         yield 0.0, "no feature", first_trees(own, 0)
     useful = [point for point in model.path_ if point.cost > 0]  # NaN without validation rows
     kept = np.unique(np.linspace(0, len(useful) - 1, min(len(useful), MOST_POINTS)).round().astype(int))

@@ -55,6 +55,7 @@
     const p = facts.points[at];
     const saved = p.full_cost > 0 ? 1 - p.cost / p.full_cost : 0;
     const limit = p.budget === null ? "Without a limit" : p.budget === 0 ? "For nothing" : `At a budget of ${cost(p.budget)}`;
+    const over = p.budget !== null && p.cost > p.budget ? " The budget was kept on the validation rows of the training; these rows ask for more." : "";
     put("budget", budgetOf(p));
     put("dial-figures", `${percent(p.error)} error at ${cost(p.cost)} a row`);
     byId("chosen").disabled = at === facts.chosen;
@@ -64,7 +65,7 @@
     slider.setAttribute("aria-valuetext", `${budgetOf(p)}: error ${percent(p.error)}, cost ${cost(p.cost)}, ${many(p.trees, "tree")}`);
     put("lead", p.trees === 0
       ? `${limit} the forest asks nothing and always answers with the most common class: ${percent(p.error)} of rows get a wrong label.`
-      : `${limit}, an average row pays ${cost(p.cost)} of the ${cost(facts.total_cost)} that all features cost, and ${percent(p.error)} of labels are wrong.`);
+      : `${limit}, an average row pays ${cost(p.cost)} of the ${cost(facts.total_cost)} that all features cost, and ${percent(p.error)} of labels are wrong.${over}`);
     put("f-error", percent(p.error));
     put("f-interval", `${percent(p.low)} to ${percent(p.high)}`);
     put("f-cost", cost(p.cost));
