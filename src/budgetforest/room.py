@@ -23,7 +23,7 @@ NEAR_ROWS = 1024
 NEAR_BLOCK = 64
 """Rows copied together, so that the caches hold what is written."""
 
-NEAR_CELLS = 32 * 2**20
+NEAR_CELLS = 24 * 2**20
 """The same where features are bounded: as many codes as stand side by side."""
 
 
