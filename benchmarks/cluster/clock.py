@@ -43,16 +43,18 @@ def beside(client: Client, rows: Labelled, trees: int, repeats: int, *, quick: b
     """Seconds of all sides, which grow the same forest."""
     loaded = blocks_of(client, rows, 2 * WORKERS)
 
-    def there(axis: str) -> BudgetForestClassifier:
-        return budgetforest.dask.fit(forest(trees), *loaded, client=client, spread=axis)
+    grown: dict[str, BudgetForestClassifier] = {}
 
-    def here() -> BudgetForestClassifier:
-        return forest(trees, n_jobs=WORKERS).fit(rows.X, rows.y)
+    def there(axis: str) -> None:
+        grown[axis] = budgetforest.dask.fit(forest(trees), *loaded, client=client, spread=axis)
 
-    for axis in AXES:
-        check_same(here(), there(axis))
+    def here() -> None:
+        grown[HERE] = forest(trees, n_jobs=WORKERS).fit(rows.X, rows.y)
+
     sides = {HERE: here} | {axis: partial(there, axis) for axis in AXES}
     times = take_turns(sides, quick=quick, warm=False, repeats=repeats)
+    for axis in AXES:
+        check_same(grown[HERE], grown[axis])
     return {"title": rows.title, "trees": trees, "times": times}
 
 

@@ -21,6 +21,8 @@ OURS, THEIRS, BOOSTER = "labels and costs", "scikit-learn predict", "LightGBM pr
 TREES = 40
 FITTED = 36_603
 """Rows that trees are grown on."""
+ANSWERED = 100_000
+"""Rows that are answered."""
 DEPTHS = (8, None)
 THREADS = (1, 2)
 
@@ -31,7 +33,7 @@ def measure(quick: bool) -> dict:
     if quick:
         cases = [(made(3_000, 10, 3), None, 2)]
     else:
-        whole = [rows for rows in sets(absent, quick=False) if len(rows.y) > FITTED]
+        whole = [rows for rows in sets(absent, quick=False) if len(rows.y) >= ANSWERED]
         cases = [(rows, depth, n) for rows in whole for depth in DEPTHS for n in THREADS]
     return {"runs": [compare(*case, quick=quick) for case in track(cases, "predict")], "absent": absent}
 
@@ -45,13 +47,14 @@ def compare(rows: Labelled, depth: int | None, threads: int, *, quick: bool) -> 
     forest = from_sklearn(theirs, read_costs(None, None, names))
     leaves = round(sum(tree.get_n_leaves() for tree in theirs) / TREES)
     booster = lightgbm_trees(fitted, leaves, max(1, TREES // len(theirs.classes_)), **RANDOM)
+    X = rows.X[:ANSWERED]
     with ThreadPoolExecutor(threads) as pool:
         sides = {
-            OURS: lambda: answerer(forest, Answer.PROBA)(rows.X, pool),
-            "labels alone": partial(labels, forest, rows.X, pool),
-            "costs with certain exit": partial(charge, forest, rows.X, Answer.LABEL, pool),
-            THEIRS: partial(theirs.predict, rows.X),
-            BOOSTER: partial(booster.predict, rows.X, num_threads=threads),
+            OURS: lambda: answerer(forest, Answer.PROBA)(X, pool),
+            "labels alone": partial(labels, forest, X, pool),
+            "costs with certain exit": partial(charge, forest, X, Answer.LABEL, pool),
+            THEIRS: partial(theirs.predict, X),
+            BOOSTER: partial(booster.predict, X, num_threads=threads),
         }
         times = take_turns(sides, quick=quick)
     return {

@@ -131,7 +131,8 @@ def checked_rows(
 ) -> Rows:
     """The training rows of a block."""
     used = np.flatnonzero(weight)
-    X = later_rows(estimator, raw.X, schema)[used]
+    X = later_rows(estimator, raw.X, schema)
+    X = X if len(used) == len(X) else X[used]  # no copy of what is there
     label = np.searchsorted(classes, _check_y(raw.y, estimator=estimator)[used]).astype(np.int32)
     return Rows(X, label, in_units(weight[used], scale), hash_rows(X, label, schema))
 

@@ -50,8 +50,9 @@ def fit_by_rows(
     validation: Anything,
     checkpoint: Folder,
 ) -> BudgetForestClassifier:
-    """Rows stay in their blocks."""
+    """Rows stay in their blocks, which are taken over: the list is empty afterwards."""
     rows = spread_rows(cluster, classifier, blocks)
+    blocks.clear()  # also the caller's: what is made of them is enough, and Dask knows how
     classifier.classes_ = rows.classes
     settings = classifier._settings(rows.schema, rows.unit)
     train, measured = parted(cluster, classifier, rows, validation, settings)
@@ -68,6 +69,7 @@ def fit_by_rows(
         else:
             grown, constant = coded(cluster, train, total, settings)
             warn_of_constants(constant, rows.schema)
+            del rows, train  # codes are enough
             trees = partial(spread_trees, cluster, grown, settings.seed, settings.max_trees)
             meter = partial(meter_on, cluster, measured, validated, context_of(total, settings), settings)
             offers = list(grow_offers(trees, meter, settings, tell, keep))
