@@ -7,13 +7,14 @@ only the values there are brought together.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from distributed import Future
 
-from budgetforest.arrays import Counts, Flags, Floats, Ids, Matrix
+from budgetforest.arrays import Counts, Flags, Floats, Ids
 from budgetforest.binning import (
     COLUMN_BLOCK,
     Census,
@@ -73,8 +74,13 @@ def outline(cluster: Cluster, blocks: list[Future], settings: Settings) -> Futur
 
 def sketch(rows: Rows, start: int, most: float) -> list[Sketch]:
     """Sketches of some columns of a block."""
+    return [thinned(Sketch(census, True), most) for census in censuses(rows, start)]
+
+
+def censuses(rows: Rows, start: int) -> Iterator[Census]:
+    """The census of some columns of a block: to sort them again is quicker than to keep them."""
     weight = None if (rows.weight == 1).all() else rows.weight
-    return [thinned(Sketch(census_of(column, weight), True), most) for column in columns_of(rows.X, start)]
+    return (census_of(column, weight) for column in columns_of(rows.X, start))
 
 
 def merge(most: float, blocks: list[list[Sketch]]) -> list[Sketch]:
@@ -104,19 +110,14 @@ def weigh(rows: Rows, start: int, sketches: list[Sketch]) -> list[Counts]:
     return [
         np.zeros(0, np.int64)
         if known.is_whole
-        else np.cumsum(np.bincount(between(column, known), rows.weight, len(known.census.values) + 2))[
-            : len(known.census.values)
-        ].astype(np.int64)
-        for column, known in zip(columns_of(rows.X, start), sketches, strict=True)
+        else np.concatenate([[0], census.upto])[ends_of(census, known)].astype(np.int64)
+        for census, known in zip(censuses(rows, start), sketches, strict=True)
     ]
 
 
-def between(column: Matrix, known: Sketch) -> Ids:
-    """(n) the number of the first pivot at or above each value; one too many where it is missing."""
-    codes = np.empty(len(column), np.uint32)
-    pivots = known.census.values.astype(np.float64)
-    encode(column, pivots, len(pivots) + 1, np.arange(len(column), dtype=np.int32), codes)
-    return codes.astype(np.int32)
+def ends_of(census: Census, known: Sketch) -> Counts:
+    """(pivots) how many values of a block lie at or below each."""
+    return np.searchsorted(census.values, known.census.values, "right")
 
 
 def add(blocks: list[list[Counts]]) -> list[Counts]:
@@ -143,13 +144,14 @@ def look_inside(rows: Rows, start: int, sketches: list[Sketch], wanted: list[Ids
     if all(known.is_whole for known in sketches):
         return [census_of(rows.X[:0, 0], None) for _ in sketches]
     found = []
-    for column, known, chosen in zip(columns_of(rows.X, start), sketches, wanted, strict=True):
-        inside = np.zeros(len(column), bool)
+    for census, known, chosen in zip(censuses(rows, start), sketches, wanted, strict=True):
+        inside = np.zeros(len(census.values), bool)
         if not known.is_whole:
-            flags = np.zeros(len(known.census.values) + 2, bool)
+            flags = np.zeros(len(known.census.values), bool)
             flags[chosen] = True
-            inside = flags[between(column, known)]
-        found.append(census_of(column[inside], rows.weight[inside]))
+            inside = np.repeat(flags, np.diff(ends_of(census, known), prepend=0))
+        weight = np.diff(census.upto, prepend=0)[inside]
+        found.append(Census(census.values[inside], np.cumsum(weight), False))
     return found
 
 
