@@ -396,7 +396,7 @@ def test_max_disagreement_of_zero_is_certain_exit(rows):
     np.testing.assert_array_equal(sure.predict(rows[2]), sure.predict_proba(rows[2]).argmax(axis=1))
 
 
-TRAININGS = 200 if "FULL" in os.environ else 6
+TRAININGS = 200 if "FULL" in os.environ else 3
 
 
 def test_disagreement_of_whole_trainings_keeps_its_bound():
