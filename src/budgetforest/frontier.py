@@ -74,10 +74,10 @@ def grow_frontier(ground: Ground, settings: Settings, tell: Tell = quiet, keep: 
     """Every forest on offer, with all its exits measured; trees that cannot be needed are let go."""
     pools = n_pools(n_bundles(np.ones(len(settings.costs.cost), bool), settings.costs))
     n_turns = turns_for(ground.train, ground.validation, settings)
-    course, record = Course(tell, pools * (n_turns + 1)), Record()
+    headway, record = Headway(tell, pools * (n_turns + 1)), Record()
     for turn, other in enumerate(ground.turns(), 1):
         kept = partial(named, keep, f"turn-{turn}")
-        for pool, found in enumerate(course.of(grow_pools(other, None, settings, course.now, kept))):
+        for pool, found in enumerate(headway.of(grow_pools(other, None, settings, headway.now, kept))):
             record.add(pool, found, other.validation)
     allowed = None
     if settings.disagreement is not None:
@@ -85,13 +85,13 @@ def grow_frontier(ground: Ground, settings: Settings, tell: Tell = quiet, keep: 
         warn_of_few(allowed, ground.validation, settings)
     n_judged = n_rows(judged_by(ground.train, ground.validation, settings), settings)
     offers: list[Offer] = []
-    for pool, found in enumerate(course.of(grow_pools(ground, allowed, settings, course.now, keep))):
+    for pool, found in enumerate(headway.of(grow_pools(ground, allowed, settings, headway.now, keep))):
         offers += record.corrected(pool, found, ground.validation)
         offers = without_hopeless(offers, n_judged)
     return offers
 
 
-class Course:
+class Headway:
     """How far the pools of all trainings have come, for people."""
 
     def __init__(self, tell: Tell, total: int) -> None:

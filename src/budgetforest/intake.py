@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, _check_y, validate_da
 from budgetforest.arrays import MOST_WEIGHT, Anything, Counts, Flags, Floats, Ids, Matrix
 from budgetforest.binning import hash_rows, single_valued
 from budgetforest.errors import InvalidData, UnusualData
-from budgetforest.table import Schema, Table, as_frame, learn_schema, to_matrix
+from budgetforest.table import Schema, Table, as_frame, learn_schema, names_of, to_matrix
 from budgetforest.train import Rows, hold_out, in_units, scale_for
 
 
@@ -174,12 +174,6 @@ def _rules(text: bool = False) -> dict[str, Any]:
 def learn_names(estimator: Any, X: Anything) -> list[str]:
     """The names of the columns, which scikit-learn's checks learn from some rows."""
     return names_of(estimator, accepted(estimator, X, learn=True).shape[1])
-
-
-def names_of(estimator: Any, n_features: int) -> list[str]:
-    """The names of the columns, once they are learnt."""
-    names = getattr(estimator, "feature_names_in_", None)
-    return [f"x{j}" for j in range(n_features)] if names is None else list(map(str, names))
 
 
 def _numbers(estimator: Any, X: Anything, schema: Schema) -> Matrix:

@@ -14,25 +14,24 @@ from budgetforest.arrays import LEAF, MOST_WEIGHT
 from budgetforest.costs import Costs
 from budgetforest.errors import InvalidCosts, InvalidParameter
 from budgetforest.forest import Context, Forest, Voting, join
-from budgetforest.table import Schema
+from budgetforest.table import Schema, names_of
 from budgetforest.tree import MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
 
 
 def from_sklearn(model: Any, costs: Costs) -> Forest:
     """A scikit-learn tree or forest classifier as a ``Forest``, to be charged and walked as ours."""
     trees = [_tree(tree.tree_) for tree in getattr(model, "estimators_", [model])]
-    schema = _schema(names_of(model), costs)
+    schema = _schema(names_of(model, model.n_features_in_), costs)
     classes = tuple(model.classes_.tolist())
     return join(trees, Context(trees[0].counts[0].astype(np.int64), costs, schema, classes, Voting.SOFT, 1.0))
 
 
-def names_of(model: Any) -> list[str]:
-    """The features of a fitted scikit-learn tree or forest classifier."""
+def check_forest(model: Any) -> None:
+    """Refuse what is not a fitted tree or forest classifier of scikit-learn."""
     if not hasattr(model, "classes_") or not (hasattr(model, "tree_") or hasattr(model, "estimators_")):
         raise InvalidParameter(
             f"{type(model).__name__} is not a fitted tree or forest classifier of scikit-learn; fit it before"
         )
-    return list(getattr(model, "feature_names_in_", [f"x{j}" for j in range(model.n_features_in_)]))
 
 
 def from_lightgbm(booster: Any, costs: Costs, rounds: int | None = None) -> Forest:

@@ -22,10 +22,10 @@ from budgetforest.costs import read_costs
 from budgetforest.errors import BudgetTooSmall, InvalidData, InvalidParameter
 from budgetforest.forest import Answer, Context, Forest, Voting, first_trees, join, tree_of
 from budgetforest.model import Model
-from budgetforest.peers import from_sklearn, names_of
+from budgetforest.peers import check_forest, from_sklearn
 from budgetforest.prediction import Prediction
 from budgetforest.progress import late_progress
-from budgetforest.table import read_rows
+from budgetforest.table import names_of, read_rows
 from budgetforest.trained import Trained, best_within
 from budgetforest.tree import Tree
 
@@ -113,7 +113,9 @@ class Whole(NamedTuple):
 def _whole(model: Any, costs: Anything, groups: Anything) -> Whole:
     """A forest of ours or of scikit-learn's."""
     if not isinstance(model, Prediction):
-        forest = from_sklearn(model, read_costs(costs, groups, names_of(model)))
+        check_forest(model)
+        names = names_of(model, model.n_features_in_)
+        forest = from_sklearn(model, read_costs(costs, groups, names))
         rows = int(forest.prior.sum())
         summary = {"version": __version__, "rows": rows, "validation_rows": 0, "seed": 0, "parameters": {}}
         return Whole(forest, Recipe(features=model.n_features_in_), Answer.LABEL, 1.0, summary)

@@ -160,6 +160,12 @@ def to_matrix(X: Anything, schema: Schema) -> Matrix:
     return matrix
 
 
+def names_of(estimator: Any, n_features: int) -> list[str]:
+    """The names of the columns, once they are learnt."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return [f"x{j}" for j in range(n_features)] if names is None else list(map(str, names))
+
+
 def read_rows(X: Anything, schema: Schema) -> Matrix:
     """A caller's rows as numbers; refused if their columns are not those of the schema."""
     if isinstance(X, Table):

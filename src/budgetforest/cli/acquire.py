@@ -70,9 +70,10 @@ def _describe(flow: Acquisition, need: Need) -> None:
     state = flow.decide()
     if flow.trace:
         last = flow.trace[-1]
-        votes = f"votes: {_votes(last.votes, last.possible, state)}"
-        scored = flow.forest.voting == Voting.SCORES
-        click.echo(f"  belief: {_beliefs(state)}" if scored else f"  {votes}", err=True)
+        if flow.forest.voting == Voting.SCORES:
+            click.echo(f"  belief: {_beliefs(state)}", err=True)
+        else:
+            click.echo(f"  votes: {_votes(last.votes, last.possible, state)}", err=True)
     group = f", group {need.group}" if need.group != need.feature else ""
     price = f"costs {need.cost:g}{group}; {need.spent:g} spent, {need.waiting} trees wait for it"
     click.echo(f"{click.style(need.feature, bold=True)} ({price})", err=True)
