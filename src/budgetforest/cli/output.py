@@ -13,9 +13,6 @@ from typing import Any, TextIO, TypeVar
 
 import click
 
-PIPE_WIDTH = 10_000
-"""Columns of a table that nobody looks at in a terminal."""
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -47,24 +44,32 @@ def print_table(
 ) -> None:
     """A table on stdout; numbers to the right.
 
-    Cells too long for the terminal are wrapped, or cut if their column is ``brief``; in a pipe there is room.
+    In a terminal cells too long for it are wrapped, or cut if their column is ``brief``. In a pipe the table is
+    plain text, columns two spaces apart.
     """
+    right = [all(not row[place] or _is_number(row[place]) for row in rows) for place in range(len(heads))]
+    if not sys.stdout.isatty():
+        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+        click.echo(f"\n{title}")
+        for row in (heads, *rows):
+            cells = zip(row, widths, right, strict=True)
+            click.echo("  ".join(f"{cell:{'>' if r else '<'}{width}}" for cell, width, r in cells).rstrip())
+        return
+
     from rich.console import Console
     from rich.table import Table
 
     table = Table(title=title, title_justify="left")
     for place, head in enumerate(heads):
-        left = any(row[place] and not _is_number(row[place]) for row in rows)
         table.add_column(
             head,
-            justify="left" if left else "right",
+            justify="right" if right[place] else "left",
             no_wrap=head in brief,
             overflow="ellipsis" if head in brief else "fold",
         )
     for row in rows:
         table.add_row(*row)
-    width = None if sys.stdout.isatty() else PIPE_WIDTH
-    Console(highlight=False, markup=False, emoji=False, width=width).print(table)
+    Console(highlight=False, markup=False, emoji=False).print(table)
 
 
 def _is_number(text: str) -> bool:
