@@ -44,8 +44,8 @@ def print_table(
 ) -> None:
     """A table on stdout; numbers to the right.
 
-    In a terminal cells too long for it are wrapped, or cut if their column is ``brief``. In a pipe the table is
-    plain text, columns two spaces apart.
+    In a terminal cells too long for it are wrapped, or cut if their column is ``brief``.
+    In a pipe the table is plain text, columns two spaces apart.
     """
     right = [all(not row[place] or _is_number(row[place]) for row in rows) for place in range(len(heads))]
     if not sys.stdout.isatty():
