@@ -48,7 +48,7 @@ def walker(forest: Forest, n_rows: int) -> Callable[[Matrix], Ids]:
         if packed is None:
             leaves_of(forest.nodes, forest.roots, part, leaves)
         else:
-            leaves_in_step(packed, forest.roots, part, np.empty((2, TILE), np.int32), leaves)
+            leaves_in_step(packed, forest.roots, part, np.empty((3, TILE), np.int32), leaves)
         return leaves
 
     return find
@@ -97,7 +97,7 @@ def payer(forest: Forest) -> Callable[[Matrix, Ids, Keys, Ledger], None]:
             charge_rows(forest.nodes, forest.roots, part, prices, paid)
 
         return in_order
-    masks = met_before(forest.nodes, forest.roots[:-1], len(prices.cost))
+    masks = met_before(forest.nodes, len(prices.cost))
 
     def at_once(part: Matrix, leaves: Ids, met: Keys, paid: Ledger) -> None:
         charge_leaves(masks, leaves, prices, met, paid)
@@ -286,5 +286,6 @@ def add_votes(votes: Votes, leaves: Ids, scores: Floats) -> None:
     """Add what each tree's leaf gives, in the order of the trees."""
     for t in range(leaves.shape[0]):
         for i in range(leaves.shape[1]):
+            leaf = np.uintp(leaves[t, i])  # without a sign: no check whether it counts from the end
             for c in range(scores.shape[1]):
-                scores[i, c] += votes[leaves[t, i], c]
+                scores[i, c] += votes[leaf, c]

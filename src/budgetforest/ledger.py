@@ -61,8 +61,9 @@ def charge_leaves(masks: Keys, leaves: Ids, prices: Prices, met: Keys, ledger: L
     """Charge each row for every feature above its leaves; ``met`` (n, words) collects them as bits."""
     for t in range(leaves.shape[0]):
         for i in range(leaves.shape[1]):
+            leaf = np.uintp(leaves[t, i])
             for word in range(masks.shape[1]):
-                met[i, word] |= masks[leaves[t, i], word]
+                met[i, word] |= masks[leaf, word]
     for i in range(leaves.shape[1]):
         charge_met(met, i, prices, ledger)
 
