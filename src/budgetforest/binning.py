@@ -152,13 +152,21 @@ def find_points(column: Matrix, weights: Ids | None, *, ranked: bool, max_bins: 
     if ranked or weights is not None:
         return points_of(census_of(column, None if ranked else weights), ranked=ranked, max_bins=max_bins)
     ascending: Any = np.sort(column)
-    ascending = ascending[: np.searchsorted(ascending, np.nan)]  # missing values come last
+    ascending = ascending[: n_known(ascending)]
     bins = max_bins - int(len(ascending) < len(column))
     steps = ascending[1:] != ascending[:-1]
     if np.count_nonzero(steps) >= bins:
         return quantile_edges(_beside_edges(ascending, bins), bins)
     last = np.flatnonzero(steps)
     return midpoints(ascending[last].astype(np.float64), ascending[last + 1].astype(np.float64))
+
+
+def n_known(ascending: Matrix) -> int:
+    """How many of sorted values there are before the missing ones.
+
+    Sought as a number of their own type: for another one numpy would copy them all.
+    """
+    return int(np.searchsorted(ascending, ascending.dtype.type(np.nan)))
 
 
 def _beside_edges(ascending: Matrix, bins: int) -> Census:
@@ -175,7 +183,7 @@ def census_of(column: Matrix, weights: Ids | None) -> Census:
     """The census of a column; without weights every row counts once."""
     order = None if weights is None else np.argsort(column, kind="stable")
     ascending: Any = np.sort(column) if order is None else column[order]
-    n = int(np.searchsorted(ascending, np.nan))  # missing values come last
+    n = n_known(ascending)
     starts = np.flatnonzero(np.append(True, ascending[1:n] != ascending[:n][:-1])[:n])
     upto = np.append(starts[1:], n)[: len(starts)]
     if order is not None and weights is not None:

@@ -249,7 +249,14 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
             else:
                 sample = sample_of(rows, settings, pool)
                 del rows
-                trees = partial(stream_of_trees, sample, seed=settings.seed, pool=growers, ahead=ahead)
+                trees = partial(
+                    stream_of_trees,
+                    sample,
+                    seed=settings.seed,
+                    pool=growers,
+                    ahead=ahead,
+                    most=settings.max_trees,
+                )
                 meter = partial(meter_of, validation, context_of(train, settings), settings, pool)
                 offers = list(grow_offers(trees, meter, settings, tell, keep))
                 del sample, trees

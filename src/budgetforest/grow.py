@@ -1,4 +1,4 @@
-"""GREEDYTREE of Algorithm 1, and an endless stream of such trees.
+"""GREEDYTREE of Algorithm 1, and a stream of such trees.
 
 A tree is grown depth first on the rows of its bootstrap. Trees are grown ahead by several threads and
 delivered in order, so whoever stops the stream gets the same trees whatever their number.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator
 from concurrent.futures import Executor, Future
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -63,15 +62,17 @@ class Sample(NamedTuple):
 
 
 def stream_of_trees(
-    sample: Sample, plan: Plan, seed: int, pool: Executor, ahead: int
+    sample: Sample, plan: Plan, seed: int, pool: Executor, ahead: int, most: int
 ) -> Generator[Tree, None, None]:
-    """Trees 0, 1, 2, ... without end, ``ahead`` of them in the making."""
+    """Trees 0, 1, 2, ... up to ``most``, ``ahead`` of them in the making."""
     waiting: deque[Future[Tree]] = deque()
     try:
-        for number in count():
+        for number in range(most):
             waiting.append(pool.submit(grow_tree, sample, plan, seed, number))
             if len(waiting) >= ahead:
                 yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
     finally:
         for future in waiting:
             future.cancel()

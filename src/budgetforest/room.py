@@ -60,6 +60,7 @@ class Desk(NamedTuple):
     """Memory for the growth of a tree besides."""
 
     buffer: Ids
+    """The memory of ``Room.times``, which are known no longer when rows are parted."""
     begin: Counts
     """Where the rows of each category begin."""
     total: Counts
@@ -88,13 +89,13 @@ def room_for_growth(columns: Columns, plan: Plan, n_rows: int) -> tuple[Room, De
         counter=counter_for(n_codes, k),
         bounds=bounds,
         ends=np.empty(k, np.int32),
-        times=np.empty(n_rows, np.int32),
+        times=np.empty(max(n_rows, k), np.int32),
         cuts=np.arange(max(n_codes, MOST_STUMPS) + 1),
         thresholds=np.empty(MOST_STUMPS),
         features=np.arange(m),
     )
     desk = Desk(
-        buffer=np.empty(max(n_rows, k, MAX_CODES + 2), np.int32),
+        buffer=room.times,
         begin=np.empty(MAX_CODES + 2, np.int64),
         total=np.empty(k, np.int64),
         shares=np.empty((3, k)),

@@ -189,7 +189,7 @@ def make(name: str, step: Step) -> list[Offer]:
 
 
 Trees = Callable[[Plan], Generator[Tree, None, None]]
-"""From a plan to its trees 0, 1, 2, ... without end."""
+"""From a plan to its trees 0, 1, 2, ... as many as may be asked for."""
 Measured = Callable[[Tree], tuple[float, float] | None]
 """Adds a tree to a forest: its mean cost and error on validation rows, None where they are not measured."""
 
