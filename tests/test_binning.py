@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgetforest.binning import (
+    PER_NUMBER,
     census_of,
     columns_of,
     encode,
@@ -33,6 +34,19 @@ def test_code_is_at_most_b_if_and_only_if_the_value_is_at_most_edge_b(values, ma
     assert (np.diff(edges) > 0).all()
     for b, edge in enumerate(edges):
         np.testing.assert_array_equal(codes[place] <= b, column <= edge)
+
+
+@pytest.mark.parametrize("max_bins", [2, 5, 256])
+def test_whole_numbers_among_others_have_the_codes_of_a_search(max_bins):
+    values = np.array([-3.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 7.0, 7.5, 1e9, np.inf, np.nan])
+    column = np.random.default_rng(0).choice(values[:9], 4096)
+    edges = find_points(column, None, ranked=False, max_bins=max_bins)
+    assert edges[-1] < len(column) / PER_NUMBER  # so that whole numbers are looked up
+    codes = np.empty(len(column), np.uint8)
+    column[: len(values)] = values
+    assert encode(column, edges, 77, np.arange(len(column), dtype=np.int32), codes)
+    expected = np.where(np.isnan(column), 77, np.searchsorted(edges, column))
+    np.testing.assert_array_equal(codes, expected)
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=80), st.integers(2, 10), st.integers(0, 9))

@@ -15,7 +15,7 @@ import numpy as np
 
 from budgetforest.arrays import Codes, Counts, Flags, Floats, Ids, Keys, Matrix
 from budgetforest.draws import add_cells, name_key
-from budgetforest.jit import kernel
+from budgetforest.jit import inner, kernel
 from budgetforest.table import Numbers, Schema
 
 ROW_BLOCK = 1024
@@ -29,6 +29,9 @@ MOST_BYTES = 2**26
 
 ENCODED = 2**14
 """Rows encoded at a time, as doubles."""
+
+PER_NUMBER = 64
+"""Whole numbers are looked up where there are so many rows for each, or the list would cost more."""
 
 NONE, ONE, EIGHT = np.uintp(0), np.uintp(1), np.uintp(8)
 
@@ -238,39 +241,55 @@ def encode(column: Matrix, steps: Floats, missing: int, place: Ids, codes: Codes
     """``codes[place[i]]`` = how many steps lie below ``column[i]``; returns whether some are missing."""
     full = np.full((1 << len(steps).bit_length()) - 1, np.inf)
     full[: len(steps)] = steps
+    # counts and pixels are whole numbers: how many steps lie below 0, 1, 2, ... is looked up
+    n_looked_up = 0
+    if len(steps) and steps[-1] < len(column) / PER_NUMBER:
+        n_looked_up = max(int(steps[-1]) + 2, 0)
+    below = np.searchsorted(steps, np.arange(n_looked_up, dtype=np.float64))
     gaps = False
     for start in range(0, len(column), ENCODED):
         part = slice(start, start + ENCODED)
-        gaps |= bool(count_below(column[part].astype(np.float64), full, missing, place[part], codes))
+        gaps |= bool(count_below(column[part].astype(np.float64), full, below, missing, place[part], codes))
     return gaps
 
 
 @kernel
-def count_below(column: Floats, steps: Floats, missing: int, place: Ids, codes: Codes) -> bool:
-    """``encode``, the steps padded: no value is above the padding.
-
-    The number of steps is one less than a power of two, so every search halves; written with shifts, for
-    a branch would be a toss-up. Eight halvings, the most of a byte, are unrolled.
-    """
+def count_below(
+    column: Floats, steps: Floats, below_whole: Counts, missing: int, place: Ids, codes: Codes
+) -> bool:
+    """``encode``, the steps padded: no value is above the padding."""
     levels = NONE
     while len(steps) >> levels > 0:
         levels += ONE
     gaps = False
     for i in range(len(column)):
         x = column[i]
-        below = NONE
-        level = levels
-        while level not in (NONE, EIGHT):
-            level -= ONE
-            below += np.uintp(steps[below + (ONE << level) - ONE] < x) << level
-        for done in range(8 if level == EIGHT else 0):
-            level = np.uintp(7 - done)
-            below += np.uintp(steps[below + (ONE << level) - ONE] < x) << level
-        codes[place[i]] = below
-        if np.isnan(x):
+        if 0 <= x < len(below_whole) and np.uintp(x) == x:
+            codes[place[i]] = below_whole[np.uintp(x)]
+        elif np.isnan(x):
             codes[place[i]] = missing
             gaps = True
+        else:
+            codes[place[i]] = n_below(steps, levels, x)
     return gaps
+
+
+@inner
+def n_below(steps: Floats, levels: np.uintp, x: float) -> np.uintp:
+    """How many steps lie below a value.
+
+    The number of steps is one less than a power of two, so every search halves; written with shifts, for
+    a branch would be a toss-up. Eight halvings, the most of a byte, are unrolled.
+    """
+    below = NONE
+    level = levels
+    while level not in (NONE, EIGHT):
+        level -= ONE
+        below += np.uintp(steps[below + (ONE << level) - ONE] < x) << level
+    for done in range(8 if level == EIGHT else 0):
+        level = np.uintp(7 - done)
+        below += np.uintp(steps[below + (ONE << level) - ONE] < x) << level
+    return below
 
 
 def keys_of(schema: Schema) -> Keys:
