@@ -87,16 +87,42 @@ class UnusualData(BudgetForestWarning):
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """A hint listing the known names closest to ``name``.
+    """A hint listing the known names closest to ``name``: spelt alike, else one within the other.
 
     >>> near("mir", ["mri", "age"])
     "did you mean 'mri'?"
+    >>> near("pressure", ["age", "systolic_pressure"])
+    "did you mean 'systolic_pressure'?"
+    """
+    names, wanted = list(known), _letters(name)
+    within = (
+        n for n in names if min(len(n), len(wanted)) > 2 and (wanted in _letters(n) or _letters(n) in wanted)
+    )
+    close = alike(name, names, 0.5 if len(wanted) < 4 else 0.65) or list(within)
+    if close:
+        return "did you mean " + " or ".join(repr(c) for c in close[:3]) + "?"
+    shown = ", ".join(repr(n) for n in names[:5]) + (", ..." if len(names) > 5 else "")
+    return f"known names: {shown}"
+
+
+def alike(name: str, known: Iterable[str], least: float) -> list[str]:
+    """The known names spelt like ``name``, to a share of ``least``, likeliest first.
+
+    If some differ in case and in what stands between words alone, it is these.
+
+    >>> alike("Blood Pressure", ["blood_pressure", "blood_pressures"], 0.7)
+    ['blood_pressure']
     """
     import difflib  # not worth its time where all is well
 
-    names = list(known)
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    if close:
-        return "did you mean " + " or ".join(repr(c) for c in close) + "?"
-    shown = ", ".join(repr(n) for n in names[:5]) + (", ..." if len(names) > 5 else "")
-    return f"known names: {shown}"
+    by_letters: dict[str, list[str]] = {}
+    for other in known:
+        by_letters.setdefault(_letters(other), []).append(other)
+    wanted = _letters(name)
+    close = [wanted] if wanted in by_letters else difflib.get_close_matches(wanted, by_letters, cutoff=least)
+    return [other for letters in close for other in by_letters[letters]]
+
+
+def _letters(name: str) -> str:
+    """A name without what people get wrong; one of signs alone as it is."""
+    return "".join(sign for sign in name.casefold() if sign.isalnum()) or name
