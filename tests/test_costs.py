@@ -1,5 +1,7 @@
 """Price lists from every source, what groups mean, and what rows pay in the end."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -172,21 +174,50 @@ def test_unusable_costs_are_refused(costs, message):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "feature;cost;group;discount_cost\nage;0,5;;\nmri;300,25;scan;20,5\nbp;5;scan;2\n",
+        "feature\tcost\tgroup\tdiscount_cost\nage\t0,5\nmri\t300.25\tscan\t20,5\nbp\t5\tscan\t2\n",
+        "\r\n feature |cost|group|discount_cost\r\n\r\nage|0,5\r\n||\r\n mri|300,25|scan|20,5\r\nbp|5|scan|2",
+        'feature,cost,group,discount_cost\n"age",0.5\nmri,300.25, "scan",20.5\nbp,5,scan,2\n,,,\n',
+    ],
+    ids=["semicolon", "tab", "bar", "comma"],
+)
+def test_the_same_prices_however_they_are_written(price_list, text):
+    found = prices(price_list(text))
+    assert found.cost.tolist() == [0.5, 300.25, 5]
+    assert found.discount.tolist() == [0, 20.5, 2]
+    assert found.group_names == ("age", "scan")
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("feature,cost\nage,1\nage,2\n", "feature 'age' is listed twice in the price list"),
-        ("feature\nage\n", "no column 'cost'; it needs 'feature,cost'"),
-        ("name,cost\nage,1\n", "no column 'feature'; it needs 'feature,cost'"),
-        ("name,price\n", "no column 'cost'; it needs 'feature,cost'"),
-        ("", "no column 'cost'; it needs 'feature,cost'"),
-        ("feature,cost\n", "no price for 3 of 3 features"),
-        ("feature,cost\nage,1\nmri,\nbp,5\n", "cost of 'mri' is ''; costs must be numbers"),
-        ("feature,cost\nage,1\nmri\nbp,5\n", "cost of 'mri' is None; costs must be numbers"),
+        ("feature,cost\nage,1\nage,2\n", ", line 3: feature 'age' is listed twice in the price list"),
+        ("feature\nage\n", ": the price list has no column 'cost'; it needs 'feature,cost'"),
+        ("name,cost\nage,1\n", ": the price list has no column 'feature'; it needs 'feature,cost'"),
+        ("Feature,cost\nage,1\n", ": the price list has a column 'Feature'; did you mean 'feature'"),
+        ("feature;Discount cost\nage;1\n", ": .* column 'Discount cost'; did you mean 'discount_cost'"),
+        ("name,price\n", ": the price list has no column 'cost'; it needs 'feature,cost'"),
+        ("", ": the price list has no column 'cost'; it needs 'feature,cost'"),
+        ("feature,cost\n", ": costs list no price for 3 of 3 features"),
+        ("feature,cost\nage,1\nmri,\nbp,5\n", ", line 3: cost of 'mri' is ''; costs must be numbers"),
+        ("feature,cost\nage,1\nmri\nbp,5\n", ", line 3: cost of 'mri' is ''; costs must be numbers"),
+        ("feature;cost\n\nage;1,5,0\n", ", line 3: cost of 'age' is '1,5,0'; costs must be numbers"),
+        ('feature,cost\nage,"1,5"\n', ", line 2: cost of 'age' is '1,5'; costs must be numbers"),
+        ("feature,cost\nage,1,5\n", ", line 2: it has 3 cells, the header 2 columns; .* a decimal point"),
+        ("feature;cost\nage;-1\n", r", line 2: cost of 'age' is -1\.0; costs must be zero or more"),
+        ("feature,cost\nage,inf\n", ", line 2: cost of 'age' is inf; costs must be finite numbers"),
+        ("feature,cost\nage,1\nMRI,3\n", ", line 3: .* 'MRI', which is not a feature; did you mean 'mri'"),
+        ("feature,cost,discount_cost\nage,1,2\n", r", line 2: discount_cost of 'age' is 2\.0, more than"),
+        ("feature,cost,group\nage,1,g\nmri,2,g\nbp,1,\n", ", line 3: group 'g' has two prices"),
+        ('feature,cost\nage,1\n"mri,2\nbp,3\n', ", line 4: unexpected end of data; write a quote"),
     ],
 )
-def test_unusable_csv_is_refused(price_list, text, message):
-    with pytest.raises(InvalidCosts, match=message):
-        prices(price_list(text))
+def test_unusable_csv_is_refused_with_its_file_and_line(price_list, text, message):
+    path = price_list(text)
+    with pytest.raises(InvalidCosts, match="^" + re.escape(str(path)) + message):
+        prices(path)
 
 
 def test_csv_that_does_not_exist_is_named():
@@ -197,7 +228,7 @@ def test_csv_that_does_not_exist_is_named():
 def test_csv_that_is_not_text_is_named(tmp_path):
     path = tmp_path / "prices.csv"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InvalidCosts, match=r"cannot read the price list .*prices\.csv.*utf-8"):
+    with pytest.raises(InvalidCosts, match=r"cannot read the price list .*prices\.csv.*not UTF-8"):
         prices(path)
 
 

@@ -8,19 +8,23 @@ A group is bought together. Its first member acquired for a row pays its ``cost`
 from __future__ import annotations
 
 import csv
+import io
+import itertools
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from budgetforest.arrays import Anything, Counts, Flags, Floats, Ids
-from budgetforest.errors import InvalidCosts, near
+from budgetforest.errors import InvalidCosts, alike, near
 
 PRICE_COLUMNS = ("feature", "cost", "group", "discount_cost")
 """What a price list may say of a feature; other columns are not read."""
+DELIMITERS = ",;\t|"
+"""What may stand between the cells of a price list; only where it is no comma may a comma be in a number."""
 
 
 class Costs(NamedTuple):
@@ -78,6 +82,16 @@ class _Price(NamedTuple):
     cost: float
     group: str | None = None
     discount: float | None = None
+    where: str = ""
+    """Where it was read, as the beginning of a message: ``costs.csv, line 3: ``."""
+
+
+class _Record(NamedTuple):
+    cells: Mapping[str, Any]
+    """By column."""
+    where: str = ""
+    comma: bool = False
+    """Whether numbers may have a decimal comma."""
 
 
 def read_costs(costs: Anything, groups: Anything, names: Sequence[str]) -> Costs:
@@ -109,55 +123,91 @@ def _prices(costs: Anything, names: Sequence[str]) -> dict[str, _Price]:
     if costs is None:
         return {name: _Price(1.0) for name in names}
     if isinstance(costs, str | os.PathLike):
-        return _from_records(*_read_csv(Path(costs)), names)
+        path = Path(costs)
+        return _from_records(*_read_csv(path), names, f"{path}: ")
     import narwhals as nw
 
     frame = nw.from_native(costs, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        return _from_records(frame.columns, frame.rows(named=True), names)
+        return _from_records(frame.columns, map(_Record, frame.rows(named=True)), names)
     by_name = _by_name(costs, names, "costs", complete=True)
     return {name: _Price(_number(by_name[name], "cost", name)) for name in names}
 
 
-def _read_csv(path: Path) -> tuple[Sequence[str], list[dict[str, Any]]]:
+def _read_csv(path: Path) -> tuple[Sequence[str], list[_Record]]:
+    """The columns and lines of a price list; lines without a word and spaces around cells are passed over."""
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            header = file.readline()
-            delimiter = max(",;\t", key=header.count)
-            columns = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
-            return columns, list(csv.DictReader(file, columns, delimiter=delimiter))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidCosts(f"cannot read the price list {str(path)!r}: it is not UTF-8; save it so") from None
+    except OSError as error:
         raise InvalidCosts(f"cannot read the price list {str(path)!r}: {error}") from error
+    delimiter = max(DELIMITERS, key=next(filter(str.strip, text.splitlines()), "").count)
+    reader = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True, strict=True)
+    try:
+        lines = [
+            (reader.line_num, [cell.strip() for cell in line]) for line in reader if any(map(str.strip, line))
+        ]
+    except csv.Error as error:
+        raise InvalidCosts(
+            f"{path}, line {reader.line_num}: {error}; write a quote in a cell twice"
+        ) from None
+    (_, columns), *rows = lines or [(1, [])]
+    return columns, [_record(f"{path}, line {number}: ", columns, row, delimiter) for number, row in rows]
+
+
+def _record(where: str, columns: Sequence[str], row: Sequence[str], delimiter: str) -> _Record:
+    """A line by column; last cells that are absent are empty."""
+    if len(row) > len(columns):
+        raise InvalidCosts(
+            f"{where}it has {len(row)} cells, the header {len(columns)} columns; quote cells that contain "
+            f"{delimiter!r}" + ", and write numbers with a decimal point" * (delimiter == ",")
+        )
+    cells = dict(itertools.zip_longest(columns, row, fillvalue=""))
+    return _Record(cells, where, comma=delimiter != ",")
 
 
 def _from_records(
-    columns: Sequence[str], records: Iterable[Mapping[str, Any]], names: Sequence[str]
+    columns: Sequence[str], records: Iterable[_Record], names: Sequence[str], where: str = ""
 ) -> dict[str, _Price]:
+    for column in columns:
+        likely = alike(column, PRICE_COLUMNS, 0.7)
+        if likely and column not in PRICE_COLUMNS:
+            raise InvalidCosts(f"{where}the price list has a column {column!r}; did you mean {likely[0]!r}?")
     for column in ("cost", "feature"):
         if column not in columns:
             raise InvalidCosts(
-                f"the price list has no column {column!r}; it needs 'feature,cost' and may have "
+                f"{where}the price list has no column {column!r}; it needs 'feature,cost' and may have "
                 f"'group,discount_cost', and has {list(columns)}"
             )
-    import difflib  # not worth its time where no price list is read
-
-    for column in columns:
-        likely = difflib.get_close_matches(column, PRICE_COLUMNS, 1, 0.7)
-        if likely and column not in PRICE_COLUMNS:
-            raise InvalidCosts(f"the price list has a column {column!r}; did you mean {likely[0]!r}?")
     prices: dict[str, _Price] = {}
+    known = set(names)
     for record in records:
-        name = str(record["feature"])
-        if name in prices:
-            raise InvalidCosts(f"feature {name!r} is listed twice in the price list; list it once")
-        discount = record.get("discount_cost")
-        prices[name] = _Price(
-            _number(record["cost"], "cost", name),
-            _label(record.get("group")),
-            None if _label(discount) is None else _number(discount, "discount_cost", name),
-        )
-    _check_names(prices, names, "costs", complete=True)
+        name = str(record.cells["feature"])
+        try:
+            if name not in known:
+                raise _unknown(name, names, "costs")
+            if name in prices:
+                raise InvalidCosts(f"feature {name!r} is listed twice in the price list; list it once")
+            prices[name] = _price(record, name)
+        except InvalidCosts as error:
+            raise InvalidCosts(f"{record.where}{error}") from None
+    _check_complete(prices, names, f"{where}costs")
     return prices
+
+
+def _price(record: _Record, name: str) -> _Price:
+    def number(column: str) -> float:
+        return _number(record.cells[column], column, name, comma=record.comma)
+
+    cost = number("cost")
+    discount = None if _label(record.cells.get("discount_cost")) is None else number("discount_cost")
+    if discount is not None and discount > cost:
+        raise InvalidCosts(
+            f"discount_cost of {name!r} is {discount}, more than its cost {cost}; a later member of a group "
+            "costs at most as much as the first"
+        )
+    return _Price(cost, _label(record.cells.get("group")), discount, record.where)
 
 
 def _by_name(given: Anything, names: Sequence[str], what: str, *, complete: bool) -> dict[str, Any]:
@@ -171,7 +221,12 @@ def _by_name(given: Anything, names: Sequence[str], what: str, *, complete: bool
         positions = {str(i) for i in range(len(names))}
         if set(mapping) == positions and not positions & set(names):
             return dict(zip(names, (mapping[str(i)] for i in range(len(names))), strict=True))
-        _check_names(mapping, names, what, complete=complete)
+        known = set(names)
+        for name in mapping:
+            if name not in known:
+                raise _unknown(name, names, what)
+        if complete:
+            _check_complete(mapping, names, what)
         return mapping
     listed = np.ndim(given) == 1 if hasattr(given, "ndim") else isinstance(given, Iterable)
     values = list(given) if listed and not isinstance(given, str) else []
@@ -183,12 +238,13 @@ def _by_name(given: Anything, names: Sequence[str], what: str, *, complete: bool
     return dict(zip(names, values, strict=True))
 
 
-def _check_names(given: Iterable[str], names: Sequence[str], what: str, *, complete: bool) -> None:
-    listed = dict.fromkeys(given)
-    for name in (name for name in listed if name not in set(names)):
-        raise InvalidCosts(f"{what} name {name!r}, which is not a feature; {near(name, names)}")
+def _unknown(name: str, names: Sequence[str], what: str) -> InvalidCosts:
+    return InvalidCosts(f"{what} name {name!r}, which is not a feature; {near(name, names)}")
+
+
+def _check_complete(listed: Container[str], names: Sequence[str], what: str) -> None:
     absent = [name for name in names if name not in listed]
-    if complete and absent:
+    if absent:
         shown = ", ".join(repr(name) for name in absent[:5])
         raise InvalidCosts(
             f"{what} list no price for {len(absent)} of {len(names)} features ({shown}); "
@@ -196,9 +252,9 @@ def _check_names(given: Iterable[str], names: Sequence[str], what: str, *, compl
         )
 
 
-def _number(value: Any, what: str, name: str) -> float:
+def _number(value: Any, what: str, name: str, *, comma: bool = False) -> float:
     try:
-        number = float(value)
+        number = float(value.replace(",", ".") if comma else value)
     except (TypeError, ValueError):
         raise InvalidCosts(f"{what} of {name!r} is {value!r}; costs must be numbers") from None
     if not math.isfinite(number):
@@ -232,20 +288,14 @@ def _discounts(
 ) -> list[float]:
     """Discounts of one group: published ones for a panel, zero for a sensor."""
     given = [prices[j].discount for j in features]
-    for j, d in zip(features, given, strict=True):
-        if d is not None and d > prices[j].cost:
-            raise InvalidCosts(
-                f"discount_cost of {names[j]!r} is {d}, more than its cost {prices[j].cost}; a later member "
-                "of a group costs at most as much as the first"
-            )
     if any(d is not None for d in given):
         return [prices[j].cost if d is None else d for j, d in zip(features, given, strict=True)]
     first = features[0]
     for j in features:
         if prices[j].cost != prices[first].cost:
             raise InvalidCosts(
-                f"group {label!r} has two prices, {prices[first].cost} for {names[first]!r} and "
-                f"{prices[j].cost} for {names[j]!r}; a sensor has one price for all its columns "
-                "(give 'discount_cost' if later members are cheaper)"
+                f"{prices[j].where}group {label!r} has two prices, {prices[first].cost} for "
+                f"{names[first]!r} and {prices[j].cost} for {names[j]!r}; a sensor has one price for all "
+                "its columns (give 'discount_cost' if later members are cheaper)"
             )
     return [0.0] * len(features)
