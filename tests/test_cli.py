@@ -20,6 +20,7 @@ from budgetforest.cli import COMMANDS, main
 from budgetforest.costs import PRICE_COLUMNS
 from budgetforest.modelfile import read_trained
 from budgetforest.reading import delimited
+from budgetforest.reading.piped import Piped
 
 N = 300
 
@@ -175,6 +176,7 @@ def test_a_mismatch_ends_with_code_1_and_no_file(folder, tmp_path):
         (["predict", "absent.safetensors", "test.csv"], 2, "does not exist"),
         (["predict", "model.safetensors", "test.csv", "--from", "a.duckdb"], 2, "say with --sql"),
         (["train", "train.csv"], 2, "Missing option '--target'"),
+        (["train", "-", "--target", "state"], 2, "name that of the model with --out"),
         (["predict", "model.safetensors", "cost.csv", "--keep", "cost"], 1, "a column of the answers"),
         (["train", "train.csv", "--target", "states"], 1, "did you mean 'state'"),
         (
@@ -370,6 +372,73 @@ def test_what_needs_no_training_starts_at_once(folder, command):
     took, heavy = done.stderr.split(" ", 1)
     assert heavy.strip() == "[]"
     assert float(took) < 0.6  # under 0.2 s on a quiet machine
+
+
+TRAIN = ("--target", "state", "--drop", "id", "--max-trees", "3", "--method", "paper", "--budget", "3")
+
+
+@pytest.mark.parametrize("pipe", ["-", "/dev/stdin", "fifo"])
+def test_data_may_come_from_a_pipe(folder, tmp_path, pipe):
+    """A child feeds it, so that nothing can be rewound; answers are those from the file."""
+    if pipe == "fifo":
+        pipe = tmp_path / "fifo.csv"
+        os.mkfifo(pipe)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+
+    def both(name, command, *rest):
+        from_file = ok(*command, folder / name, *rest)
+        into = f"cat {folder / name}" + (f" > {pipe}" if isinstance(pipe, Path) else "")
+        feeding = subprocess.Popen(into, shell=True, stdout=subprocess.PIPE)
+        done = process(
+            *("-m", "budgetforest", *command, pipe, *rest),
+            stdin=feeding.stdout,
+            env=os.environ | {"TMPDIR": str(temporary)},
+        )
+        feeding.stdout.close()
+        assert feeding.wait() == 0
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout, from_file
+
+    given, expected = both("train.csv", ["train"], *TRAIN, "--out", tmp_path / "m.safetensors", "--json")
+    assert json.loads(given) == json.loads(expected)
+    for command in ("predict", "curve"):
+        given, expected = both("test.csv", [command, tmp_path / "m.safetensors"])
+        assert given == expected
+    given, expected = both("train.csv", ["costs", "template"], "--target", "state")
+    assert given == expected
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_pipe_streams(folder, monkeypatch):
+    """Rows are answered while later ones are still to come."""
+    monkeypatch.setattr(delimited, "CHUNK", 100)
+    read, write = os.pipe()
+    with os.fdopen(read, "rb") as pipe, os.fdopen(write, "wb") as feed:
+        feed.write(b"a,b\n" + b"1,2\n" * 30)
+        feed.flush()
+        source = Piped(pipe, "a pipe")
+        rows = source.blocks()
+        assert len(next(rows)) == 25
+        feed.write(b"3,4\n" * 10)
+        feed.close()
+        assert sum(map(len, rows)) == 15
+        with pytest.raises(OSError, match="not seekable"):
+            next(source.blocks())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "'stdin' is empty; its first line must name the columns"),
+        ("age,pressure,mri,sex\n1,2,x,f\n", "stdin, line 2: 'mri' is 'x', which is not a finite number"),
+        (b"PAR1\0\0", "'stdin' is not a text in UTF-8"),
+    ],
+)
+def test_what_is_wrong_in_a_pipe_is_named(folder, text, message):
+    done = run("predict", folder / "model.safetensors", "-", input=text)
+    assert done.exit_code == 1
+    assert message in done.stderr
 
 
 def test_pipes_get_no_colours_and_no_bars(folder):

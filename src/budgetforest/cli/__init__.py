@@ -59,6 +59,7 @@ def _show_warning(message: Warning | str, *rest: Any) -> None:
 def main() -> None:
     """Random forests for when features cost something at prediction time.
 
-    DATA is a file, CSV, TSV, Parquet, Arrow or Feather, or a query with --sql. Exit codes: 0 done, 1
-    something is wrong with the data or the model, 2 with the command, 130 stopped by Ctrl-C.
+    DATA is a file, CSV, TSV, Parquet, Arrow or Feather, - for CSV or TSV from stdin, or a query with
+    --sql. Exit codes: 0 done, 1 something is wrong with the data or the model, 2 with the command, 130
+    stopped by Ctrl-C.
     """

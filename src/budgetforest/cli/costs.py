@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from budgetforest.cli.output import OUT, json_option, text_output, write_json
-from budgetforest.cli.sources import TYPED, data_options, open_source
+from budgetforest.cli.sources import TYPED, data_options, is_pipe, open_pipe, open_source
 
 COLUMNS = ("feature", "cost", "group", "discount_cost")
 
@@ -57,7 +57,7 @@ def template(
 def _columns(data: Path | None, sql: str | None, database: str | None) -> tuple[str, ...]:
     """The columns of DATA; of a delimited file only the first line is read."""
     if data is not None and sql is None and database is None and data.suffix.lower() not in TYPED:
-        from budgetforest.reading.header import read_header
+        from budgetforest.reading.header import header_of, read_header
 
-        return read_header(data).names
+        return (header_of(*open_pipe(data)) if is_pipe(data) else read_header(data)).names
     return open_source(data, sql, database).names

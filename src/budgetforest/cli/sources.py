@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+DATA = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+STDIN = Path("-")
 BUDGET = click.FloatRange(0, min_open=True)
 TYPED = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 """Endings of files that know their types; all others are delimited text."""
@@ -31,14 +34,14 @@ def model_argument(command: Command) -> Command:
 
 
 def data_options(command: Command) -> Command:
-    """The DATA of a command: a file, or a query with ``--sql`` and ``--from``."""
+    """The DATA of a command: a file, - for stdin, or a query with ``--sql`` and ``--from``."""
     command = click.option(
         "--from", "database", metavar="DB", help="app.duckdb, sqlite:app.db or postgres://..."
     )(command)
     command = click.option("--sql", metavar="QUERY", help='Rows of a query instead of a file: "select ..."')(
         command
     )
-    return click.argument("data", type=FILE, required=False)(command)
+    return click.argument("data", type=DATA, required=False)(command)
 
 
 def target_option(command: Command) -> Command:
@@ -64,8 +67,21 @@ def load_model(path: Path, budget: float | None) -> Any:
     return model if budget is None else model.at_budget(budget)
 
 
-def open_source(data: Path | None, sql: str | None, database: str | None) -> Source:
-    """The rows that a command was given."""
+def is_pipe(data: Path) -> bool:
+    """Whether DATA comes once, as text: from stdin, or a pipe that has a name."""
+    return data == STDIN or not data.is_file()
+
+
+def open_pipe(data: Path) -> tuple[BinaryIO, str]:
+    """A pipe, closed when the command ends, and what it is called."""
+    if data == STDIN:
+        return sys.stdin.buffer, "stdin"
+    file: BinaryIO = click.get_current_context().with_resource(data.open("rb"))
+    return file, str(data)
+
+
+def open_source(data: Path | None, sql: str | None, database: str | None, *, again: bool = False) -> Source:
+    """The rows that a command was given, to be read once, or ``again``."""
     if (data is None) == (sql is None):
         raise click.UsageError("give either a file DATA or a query --sql")
     if database is not None and sql is None:
@@ -75,6 +91,11 @@ def open_source(data: Path | None, sql: str | None, database: str | None) -> Sou
 
         return open_query(sql, database)
     assert data is not None
+    if is_pipe(data):
+        from budgetforest.reading.piped import Piped, copied
+
+        pipe, name = open_pipe(data)
+        return Piped(click.get_current_context().with_resource(copied(pipe)) if again else pipe, name)
     if data.suffix.lower() in TYPED:
         from budgetforest.reading.typed import open_file
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from budgetforest.cli.output import OUT, json_option, write_json
-from budgetforest.cli.sources import BUDGET, FILE, data_options, open_source, tell_unlabelled
+from budgetforest.cli.sources import BUDGET, FILE, data_options, is_pipe, open_source, tell_unlabelled
 
 
 @click.command()
@@ -78,10 +78,10 @@ def train(
     from budgetforest.reading.applying import Reader
     from budgetforest.reading.learning import Wish, learn_rows
 
-    if out is None and data is None:
-        raise click.UsageError("with --sql, name the model file with --out")
+    if out is None and (data is None or is_pipe(data)):
+        raise click.UsageError("DATA is no file, so name that of the model with --out")
     path = out or Path(data.name).with_suffix(".safetensors")  # type: ignore[union-attr]
-    source = open_source(data, sql, database)
+    source = open_source(data, sql, database, again=True)
     with late_progress("reading", source.size) as tell:
         rows = learn_rows(source, Wish(target, drop, categorical, missing), tell)
     tell_unlabelled(rows.unlabelled, target)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -45,8 +47,7 @@ class Delimited:
     def blocks(self) -> Iterator[TextBlock]:
         """All rows, about ``CHUNK`` bytes at a time."""
         lines, read, left = self.header.lines + 1, self.header.size, b""
-        with self.path.open("rb") as file:
-            file.seek(read)
+        with self._rows() as file:
             while True:
                 chunk = file.read(max(CHUNK, len(left)))
                 read += len(chunk)
@@ -64,6 +65,13 @@ class Delimited:
                         f"{self.name}: the row on line {lines} has more than {LONGEST >> 20} MB; "
                         "probably a quote in it is not closed"
                     )
+
+    @contextmanager
+    def _rows(self) -> Iterator[BinaryIO]:
+        """The file, at its first row."""
+        with self.path.open("rb") as file:
+            file.seek(self.header.size)
+            yield file
 
     def _split(self, raw: bytes, final: bool, lines: int, upto: int) -> tuple[TextBlock, Split]:
         text = np.frombuffer(raw, np.uint8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from budgetforest.errors import InvalidData, near
 
@@ -39,35 +39,38 @@ class Header(NamedTuple):
 
 
 def read_header(path: Path) -> Header:
-    """The header of a file; empty lines and a byte order mark before it are skipped."""
-    lines = size = 0
+    """The header of a file."""
     with path.open("rb") as file:
-        while line := file.readline(LONGEST):
-            lines += 1
-            size += len(line)
-            if line.removeprefix(BOM).strip():
-                break
-    text = _decoded(line.removeprefix(BOM), path)
+        return header_of(file, str(path))
+
+
+def header_of(file: BinaryIO, name: str) -> Header:
+    """The header of an open file, read up to its first row; empty lines and a byte order mark are skipped."""
+    lines = size = 0
+    while line := file.readline(LONGEST):
+        lines += 1
+        size += len(line)
+        if line.removeprefix(BOM).strip():
+            break
+    text = _decoded(line.removeprefix(BOM), name)
     if not text.strip():
-        raise InvalidData(f"{str(path)!r} is empty; its first line must name the columns")
+        raise InvalidData(f"{name!r} is empty; its first line must name the columns")
     if text.count('"') % 2:
-        raise InvalidData(f"a quote in the header of {str(path)!r} is not closed; names stay on one line")
+        raise InvalidData(f"a quote in the header of {name!r} is not closed; names stay on one line")
     delimiter = max(DELIMITERS, key=text.count)
     cells = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True))
     names = [cell.strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
     return Header(unique(names), delimiter, size, lines)
 
 
-def _decoded(line: bytes, path: Path) -> str:
+def _decoded(line: bytes, name: str) -> str:
     if b"\0" in line or line.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InvalidData(
-            f"{str(path)!r} is not a text in UTF-8 (UTF-16, or no text at all); save it as UTF-8"
-        )
+        raise InvalidData(f"{name!r} is not a text in UTF-8 (UTF-16, or no text at all); save it as UTF-8")
     if line.endswith(b"\r") or b"\r" in line.rstrip(b"\r\n"):
         raise InvalidData(
-            f"{str(path)!r} ends its lines with a carriage return alone; save it with the line ends of today"
+            f"{name!r} ends its lines with a carriage return alone; save it with the line ends of today"
         )
-    return decoded(line, f"the header of {str(path)!r}")
+    return decoded(line, f"the header of {name!r}")
 
 
 def decoded(raw: bytes, what: str) -> str:

@@ -39,7 +39,7 @@ class Block(Protocol):
 
 
 class Source(Protocol):
-    """Rows that can be read again and again, block by block."""
+    """Rows that can be read block by block, again and again; those of a pipe once."""
 
     name: str
     """What it is, for people."""
