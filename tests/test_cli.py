@@ -193,6 +193,7 @@ def test_a_mismatch_ends_with_code_1_and_no_file(folder, tmp_path):
         (["acquire", "model.safetensors", "--known", "age"], 1, "FEATURE=VALUE"),
         (["acquire", "model.safetensors", "--known", "agee=1"], 1, "did you mean 'age'"),
         (["train", "train.csv", "--target", "state", "--out", "no/m"], 2, "make the folder 'no'"),
+        (["export", "model.safetensors", "--out", "m.pmml"], 2, "'m.pmml'; it must end in .json or .onnx"),
         (["report", "model.safetensors", "test.csv", "--out", "no/r.html"], 2, "make the folder 'no'"),
     ],
 )
@@ -277,6 +278,27 @@ def test_a_drawn_tree_has_all_its_leaves(folder, model):
     assert len(root["branches"]) == (nodes["parent"] == 0).sum()
 
 
+def test_export_writes_what_python_exports(folder, model, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    ok("export", folder / "model.safetensors", "--out", tmp_path / "m.json")
+    assert (tmp_path / "m.json").read_text() == budgetforest.to_json(model)
+    told = json.loads(
+        ok("export", folder / "model.safetensors", "--budget", "3", "--out", tmp_path / "m.ONNX", "--json")
+    )
+    small = model.at_budget(3)
+    assert onnx.load(tmp_path / "m.ONNX") == budgetforest.to_onnx(small)
+    size = (tmp_path / "m.ONNX").stat().st_size
+    assert told == {"export": str(tmp_path / "m.ONNX"), "trees": small.n_trees_, "bytes": size}
+
+
+def test_export_names_the_extra_that_is_missing(folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    done = run("export", folder / "model.safetensors", "--out", tmp_path / "m.onnx")
+    assert done.exit_code == 1
+    assert done.stderr == 'Error: ONNX needs the package onnx: pip install "budgetforest[onnx]"\n'
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_acquire_asks_one_value_at_a_time(folder, model):
     row = {"age": 50.0, "pressure": 150.5, "mri": 1.25, "sex": "m"}
     asked = []
@@ -357,7 +379,13 @@ def process(*arguments, **options):
 
 
 @pytest.mark.parametrize(
-    "command", [["--help"], ["show", "model.safetensors"], ["costs", "template", "train.csv"]]
+    "command",
+    [
+        ["--help"],
+        ["show", "model.safetensors"],
+        ["export", "model.safetensors", "--out", "model.json"],
+        ["costs", "template", "train.csv"],
+    ],
 )
 def test_what_needs_no_training_starts_at_once(folder, command):
     code = (

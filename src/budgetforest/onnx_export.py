@@ -44,7 +44,7 @@ def to_onnx(model: Prediction) -> ModelProto:
         import onnx
         from onnx import helper, numpy_helper
     except ImportError:
-        raise MissingExtra('to_onnx needs onnx: pip install "budgetforest[onnx]"') from None
+        raise MissingExtra('ONNX needs the package onnx: pip install "budgetforest[onnx]"') from None
     model._check_trained()
     forest = model.forest_ if model.forest_.n_trees else _prior_alone(model.forest_)
     tables = {

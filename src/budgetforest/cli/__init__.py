@@ -14,7 +14,7 @@ import click
 from budgetforest import __version__
 from budgetforest.errors import BudgetForestError
 
-COMMANDS = ("costs", "train", "predict", "curve", "acquire", "report", "show", "demo")
+COMMANDS = ("costs", "train", "predict", "curve", "acquire", "report", "show", "export", "demo")
 """In the order of their use; each is a function in the file of its name."""
 
 INTERRUPTED = 130
