@@ -3,6 +3,7 @@
 import asyncio
 import math
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from types import SimpleNamespace
@@ -452,8 +453,33 @@ def test_what_cannot_be_a_rate_or_a_share_is_refused(wrong, rows):
 
 
 def test_parameters_without_effect_on_the_papers_method_are_pointed_out(rows):
-    with pytest.warns(UnusualData, match="max_disagreement, free_riders: without effect on method='paper'"):
+    with pytest.warns(
+        UnusualData, match="max_disagreement=0.1, free_riders=True: without effect on method='paper'"
+    ):
         fitted(*rows[:2], max_disagreement=0.1, free_riders=True)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"confidence": 0.9}, "^confidence=0.9: without effect unless max_disagreement is given, above 0$"),
+        ({"confidence": 0.9, "max_disagreement": 0}, "^confidence=0.9: without effect unless"),
+        (
+            {"max_disagreement": 0.2, "answer": "proba"},
+            "^max_disagreement=0.2: without effect on answer='proba'; take answer='label'$",
+        ),
+    ],
+)
+def test_parameters_of_exits_that_no_row_takes_are_pointed_out(rows, parameters, message):
+    few = slice(0, 120)
+    with pytest.warns(UnusualData) as told:
+        BudgetForestClassifier(4, max_trees=2, random_state=0, **parameters).fit(rows[0][few], rows[1][few])
+    assert any(re.search(message, str(warning.message)) for warning in told)
+
+
+def test_confidence_in_a_disagreement_is_silent(rows, recwarn):
+    BudgetForestClassifier(4, max_trees=2, confidence=0.5, max_disagreement=0.3).fit(*rows[:2])
+    assert not [w for w in recwarn if "without effect" in str(w.message)]
 
 
 def test_progress_is_one_bar_over_all_pools(rows, capsys):
@@ -540,7 +566,9 @@ def test_bad_parameters_are_named(rows, parameters, message):
 
 def test_parameters_of_the_paper_are_pointed_out(rows):
     idle = {"alpha": 3, "splitter": "exact", "bootstrap": False}
-    with pytest.warns(UnusualData, match="alpha, splitter, bootstrap: without effect on method='auto'"):
+    with pytest.warns(
+        UnusualData, match="alpha=3, splitter='exact', bootstrap=False: without effect on method='auto'"
+    ):
         model = BudgetForestClassifier(4, max_trees=2, random_state=0, **idle).fit(*rows[:2])
     plain = BudgetForestClassifier(4, max_trees=2, random_state=0).fit(*rows[:2])
     assert model.path_ == plain.path_

@@ -9,6 +9,7 @@ import inspect
 import math
 import os
 import warnings
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Self
@@ -61,6 +62,8 @@ PAPER_ONLY = ("alpha", "impurity", "splitter", "criterion", "bootstrap", "voting
 """Parameters of the paper's method alone."""
 AUTO_ONLY = ("max_disagreement", "confidence", "rate", "max_features", "free_riders")
 """Parameters of the other."""
+EXITS_ONLY = ("max_disagreement", "confidence")
+"""Parameters of probable exit, which rows take that pay for their label alone."""
 KEPT_ELSEWHERE = ("costs", "groups", "categorical_features", "n_jobs", "verbose")
 """Parameters that the costs and the schema tell, or that do not matter after training."""
 
@@ -310,18 +313,25 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         )
 
     def _is_auto(self) -> bool:
-        """Whether the method is "auto"; parameters that the method does not use are pointed out."""
+        """Whether the method is "auto"; parameters without effect are pointed out."""
         auto = check.is_auto(self.method)
+        if not auto:
+            self._warn_of_effectless(AUTO_ONLY, "on method='paper'; take method='auto'")
+            return False
+        self._warn_of_effectless(PAPER_ONLY, "on method='auto'; take method='paper'")
+        if self.answer == "proba":
+            self._warn_of_effectless(EXITS_ONLY, "on answer='proba'; take answer='label'")
+        elif not self.max_disagreement:
+            self._warn_of_effectless(["confidence"], "unless max_disagreement is given, above 0")
+        return True
+
+    def _warn_of_effectless(self, names: Sequence[str], where: str) -> None:
+        """Point out those parameters that are not as they come."""
         own = inspect.signature(BudgetForestClassifier).parameters
-        idle = [n for n in (PAPER_ONLY if auto else AUTO_ONLY) if getattr(self, n) != own[n].default]
+        given = {name: getattr(self, name) for name in names}
+        idle = [f"{name}={value!r}" for name, value in given.items() if value != own[name].default]
         if idle:
-            other = "paper" if auto else "auto"
-            warnings.warn(
-                f"{', '.join(idle)}: without effect on method={self.method!r}; take method={other!r}",
-                UnusualData,
-                stacklevel=4,
-            )
-        return auto
+            warnings.warn(f"{', '.join(idle)}: without effect {where}", UnusualData, stacklevel=6)
 
     def _trained_from(
         self, offers: list[Offer], train: Totals, validation: Totals | None, settings: Settings
