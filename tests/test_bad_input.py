@@ -85,6 +85,31 @@ def test_one_class_of_positive_weight_is_refused():
         fit(sample_weight=Y)
 
 
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.arange(120) // 4, "labels of 120 rows are 30 different numbers, .*cut them into ranges"),
+        ([f"p{i // 2}" for i in range(119)] + ["p"], "labels of 120 rows are 61 classes, .*right ones"),
+    ],
+)
+def test_labels_that_may_be_no_classes_are_pointed_out(labels, message):
+    with pytest.warns(UnusualData, match=message):
+        fit(y=labels)
+
+
+@pytest.mark.parametrize(
+    "labels", [np.arange(120) // 6, np.arange(120) // 5, [f"c{i // 2}" for i in range(120)]]
+)
+def test_few_rows_of_a_class_are_no_reason_for_a_warning(labels):
+    fit(y=labels)
+
+
+def test_very_many_numbers_are_pointed_out_however_many_rows_they_have():
+    numbers = np.arange(256 * 6) % 256
+    with pytest.warns(UnusualData, match="256 different numbers"):
+        fit(numbers[:, None], numbers)
+
+
 def test_constant_features_are_named():
     with pytest.warns(UnusualData, match="1 of 3 features are constant .*never be acquired: 'x1'"):
         model = fit(with_constant(1))

@@ -113,6 +113,20 @@ def test_labels_are_whole_numbers_or_texts(write):
     assert rows_of(write("a,y\n1,007\n2,b\n"))[1] == ["007", "b"]
 
 
+def test_many_decimal_labels_are_refused_unless_they_are_named_categories(write):
+    labels = [f"{i / 4:g}" for i in range(21)]
+    text = "\n".join(["a;y", *(f"{i};{label}" for i, label in enumerate(labels))])
+    for content in (text, text.replace(".", ",")):
+        with pytest.raises(InvalidData, match=r"column 'y' has 21 different numbers, as '0[.,]25'; .*ranges"):
+            learn(write(content))
+    assert learn(write(text), categorical=["y"]).labels.tolist() == labels
+    few = "\n".join(text.splitlines()[:21])
+    assert learn(write(few)).labels.tolist() == labels[:20]
+    assert learn(write(text + "\n9;old")).labels.tolist() == [*labels, "old"]
+    long = [f"{10**19 + i}" for i in range(30)]  # of too many digits to be numbers
+    assert learn(write("\n".join(["a,y", *(f"1,{label}" for label in long)]))).labels.tolist() == long
+
+
 def test_rows_without_a_label_are_left_out_and_counted(write):
     learnt = learn(write("a,y\n1,x\n2,\n3,NA\n4,z\n"))
     assert learnt.unlabelled == 2

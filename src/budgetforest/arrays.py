@@ -36,6 +36,8 @@ Anything: TypeAlias = Any
 
 MAX_CODES = 256
 """Codes of the binned splitter fit one byte."""
+FEW_CLASSES = 20
+"""So many classes are never too many, whatever they are."""
 
 MOST_WEIGHT = 2**30
 """Of all training rows, in whole numbers: counts fit 32 bits."""

@@ -12,7 +12,17 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, validate_data
 
-from budgetforest.arrays import MOST_WEIGHT, Anything, Counts, Flags, Floats, Ids, Matrix
+from budgetforest.arrays import (
+    FEW_CLASSES,
+    MAX_CODES,
+    MOST_WEIGHT,
+    Anything,
+    Counts,
+    Flags,
+    Floats,
+    Ids,
+    Matrix,
+)
 from budgetforest.binning import hash_rows, single_valued
 from budgetforest.errors import InvalidData, UnusualData
 from budgetforest.table import Schema, Table, as_frame, learn_schema, names_of, to_matrix
@@ -38,7 +48,9 @@ def training_rows(estimator: Any, X: Anything, y: Anything, weight: Anything) ->
     schema = learn_schema(X, names_of(estimator, X.shape[1]), estimator.categorical_features)
     X = _numbers(estimator, X, schema)
     y = _check_y(y, estimator=estimator)
-    check_classification_targets(y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of many classes: check_totals has a word for it
+        check_classification_targets(y)
     check_consistent_length(X, y)
     weight = weights_of(estimator, weight, X, y)
     if weight is not None and not weight.all():
@@ -70,7 +82,7 @@ def whole_weights(weight: Floats | None, n: int) -> tuple[Ids, float]:
 
 
 def check_totals(classes: Any, n: int, weight: float) -> None:
-    """Refuse a single class, and more weight than can be counted."""
+    """Refuse a single class, and more weight than can be counted; point out classes that may be none."""
     if len(classes) < 2:
         raise InvalidData(
             f"y has one class ({classes.tolist()}) among the rows of positive weight; "
@@ -80,6 +92,21 @@ def check_totals(classes: Any, n: int, weight: float) -> None:
         raise InvalidData(
             f"sample_weight sums to {weight:g}, more than {MOST_WEIGHT:g} rows; a weight of 2 "
             f"counts as the row twice: divide the weights by {weight / n:g}"
+        )
+    warn_of_many_classes(classes, n)
+
+
+def warn_of_many_classes(classes: Any, n: int) -> None:
+    """Point out labels that look like measurements, or like names of the rows."""
+    k, numbers = len(classes), classes.dtype.kind in "iuf"
+    scarce = k > FEW_CLASSES and n < (5 if numbers else 2) * k
+    if scarce or (numbers and k >= MAX_CODES):
+        what = "different numbers" if numbers else "classes"
+        hint = "if they measure something, cut them into ranges" if numbers else "are they the right ones?"
+        warnings.warn(
+            f"the labels of {n} rows are {k} {what}, which a classifier learns one by one; {hint}",
+            UnusualData,
+            stacklevel=4,
         )
 
 

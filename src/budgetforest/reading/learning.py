@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import MAX_CODES, Floats
+from budgetforest.arrays import FEW_CLASSES, MAX_CODES, Floats
 from budgetforest.errors import InvalidData, UnusualData
 from budgetforest.reading.coding import LearningCoder, labels_of, text_of
 from budgetforest.reading.header import NotText, place_of
@@ -51,7 +51,10 @@ def learn_rows(source: Source, wish: Wish, tell: Tell = lambda upto: None) -> La
     named = {place_of(name, source.names, "which should be categorical") for name in wish.categorical}
     missing = tuple(dict.fromkeys([*MISSING, *wish.missing]))
     nominal = named | _texts(source, [j for j in features if j not in named], missing)
-    return _collect(source, target, features, nominal & set(features), missing, tell)
+    rows = _collect(source, target, features, nominal & set(features), missing, tell)
+    if target not in named:
+        _refuse_decimals(rows.labels, wish.target)
+    return rows
 
 
 def _texts(source: Source, columns: Sequence[int], missing: tuple[str, ...]) -> set[int]:
@@ -155,6 +158,23 @@ def _in_order(codes: Floats, texts: Sequence[str]) -> tuple[Floats, tuple[str, .
     rank[-1] = np.nan
     absent = np.isnan(codes)
     return rank[np.where(absent, len(texts), codes).astype(np.int64)], tuple(texts[place] for place in order)
+
+
+def _refuse_decimals(labels: Any, target: str) -> None:
+    """Refuse labels that are many numbers, not whole: these are measured, not named."""
+    texts = sorted(set(labels.tolist())) if labels.dtype.kind == "U" else []
+    if len(texts) <= FEW_CLASSES:
+        return
+    try:
+        decimals = [text for text in texts if not float(text.replace(",", ".")).is_integer()]
+    except ValueError:
+        return
+    if decimals:
+        raise InvalidData(
+            f"column {target!r} has {len(texts)} different numbers, as {decimals[0]!r}; labels of more than "
+            f"{FEW_CLASSES} classes are whole numbers or words: cut what is measured into ranges, or take "
+            f"every number as a class with --categorical {target!r}"
+        )
 
 
 def _labels(codes: Floats, coder: LearningCoder, target: str) -> Any:
