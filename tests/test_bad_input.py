@@ -356,7 +356,7 @@ def test_smaller_budget_warns_when_nothing_fits():
 
 
 def test_larger_budget_than_trained_for_is_refused():
-    with pytest.raises(InvalidParameter, match=r"budget 4 is larger than 3\.0, .*fit again"):
+    with pytest.raises(InvalidParameter, match=r"budget 4 is larger than 3\.0, .*train again"):
         fit(budget=3).at_budget(4)
 
 
@@ -367,7 +367,7 @@ def test_other_budget_is_positive_too(budget):
 
 
 def test_other_budget_needs_validation_rows():
-    with pytest.raises(InvalidParameter, match=r"without validation rows, .*fit with a budget"):
+    with pytest.raises(InvalidParameter, match=r"without validation rows, .*train with a budget"):
         fit().at_budget(1)
 
 

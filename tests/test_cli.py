@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from budgetforest.reading import delimited
 from budgetforest.reading.piped import Piped
 
 N = 300
+TRAIN = ("--target", "state", "--drop", "id", "--max-trees", "3", "--method", "paper", "--budget", "3")
 
 
 def patients(seed, rows=N):
@@ -191,9 +193,16 @@ def test_a_mismatch_ends_with_code_1_and_no_file(folder, tmp_path):
         (["predict", "model.safetensors", "costs.csv"], 1, "no column 'age', which the model needs"),
         (["curve", "model.safetensors", "test.csv", "--target", "age"], 1, "'age' is '"),
         (["acquire", "model.safetensors", "--known", "age"], 1, "FEATURE=VALUE"),
+        (["acquire", "model.safetensors", "--known", "age=inf"], 1, "a finite number, or unknown"),
+        (["acquire", "model.safetensors", "--limit", "-1"], 2, "not in the range x>=0"),
+        (
+            ["curve", "model.safetensors", "test.csv", "--plot", "c.txt"],
+            2,
+            "must end in .png or .svg or .pdf",
+        ),
         (["acquire", "model.safetensors", "--known", "agee=1"], 1, "did you mean 'age'"),
         (["train", "train.csv", "--target", "state", "--out", "no/m"], 2, "make the folder 'no'"),
-        (["export", "model.safetensors", "--out", "m.pmml"], 2, "'m.pmml'; it must end in .json or .onnx"),
+        (["export", "model.safetensors", "--out", "m.pmml"], 2, "'m.pmml' must end in .json or .onnx"),
         (["report", "model.safetensors", "test.csv", "--out", "no/r.html"], 2, "make the folder 'no'"),
     ],
 )
@@ -204,6 +213,68 @@ def test_exit_codes_and_reasons(folder, monkeypatch, arguments, code, message):
     assert done.exit_code == code
     assert message in done.stderr
     assert sorted(folder.iterdir()) == before
+
+
+PYTHON = re.compile(r"\w=|\bNone\b|\b[a-z]+_[a-z]+|\bX\b|Traceback|\bfit\b")
+"""What someone who types options should not have to read."""
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--confidence", "0.9"], 0, "--confidence 0.9: without effect unless --max-disagreement is given"),
+        (
+            ["--confidence", "0.9", "--method", "paper"],
+            0,
+            "--confidence 0.9: without effect on --method paper; take --method auto",
+        ),
+        (["--max-disagreement", "0.001"], 0, "--max-disagreement 0.001 at confidence 0.95 cannot be shown"),
+        (["--answer", "proba", "--max-disagreement", "0.1"], 0, "take --answer label"),
+        (["--budget", "nan"], 2, "'nan' is not a number"),
+        (["--max-disagreement", "nan"], 2, "'nan' is not a number"),
+        (["--confidence", "nan"], 2, "'nan' is not a number"),
+        (["--jobs", "0"], 2, "take -1 for all cores"),
+        (["--seed", "-1"], 2, "0<=x<=4294967295"),
+        (["--target", "mri"], 1, "cut what is measured into ranges"),
+        (["--target", "age"], 0, "note: the labels of 300 rows are"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+@pytest.mark.filterwarnings("default")
+def test_train_speaks_of_options(folder, tmp_path, options, code, message):
+    train = ("train", folder / "train.csv", "--target", "state", "--drop", "id", "--max-trees", "2")
+    done = run(*train, "--out", tmp_path / "m.safetensors", *options)
+    assert (done.exit_code, message in done.stderr) == (code, True), done.stderr
+    assert not PYTHON.search(done.stderr)
+
+
+def test_a_checkpoint_of_another_training_is_named_by_its_option(folder, tmp_path):
+    place = tmp_path / "my max_trees"
+    train = ("train", folder / "train.csv", *TRAIN, "--out", tmp_path / "m", "--checkpoint", place)
+    ok(*train)
+    done = run(*train, "--seed", "1")
+    assert done.exit_code == 1
+    assert done.stderr.startswith(f"Error: --checkpoint '{place}' holds another training")
+
+
+def test_rows_that_cannot_be_held_out_ask_for_a_file_of_others(tmp_path):
+    (tmp_path / "few.csv").write_text("a,y\n" + "1,p\n" * 5 + "2,q\n" * 5)
+    done = run("train", tmp_path / "few.csv", "--target", "y", "--out", tmp_path / "m")
+    assert done.exit_code == 1
+    assert "Error: a share of 0.3 of 10 rows holds out none" in done.stderr
+    assert done.stderr.endswith("give more distinct rows, or --validation FILE\n")
+
+
+def test_names_from_data_are_no_options(tmp_path):
+    """A column may be called like a parameter, a folder, too."""
+    place = tmp_path / "max_trees"
+    place.mkdir()
+    (place / "max_disagreement.csv").write_text("max_trees,y\n1,p\n2,q\n")
+    done = run("train", place / "max_disagreement.csv", "--target", "max_tree", "--out", tmp_path / "m")
+    assert done.stderr.endswith("did you mean 'max_trees'?\n")
+    (place / "max_disagreement.csv").write_text("method=auto,y\n1,p\n2\n")
+    done = run("train", place / "max_disagreement.csv", "--target", "y", "--out", tmp_path / "m")
+    assert done.stderr.startswith(f"Error: {place / 'max_disagreement.csv'}: the row on line 3")
 
 
 def test_validation_rows_of_their_own_measure_the_cost(folder, tmp_path):
@@ -400,9 +471,6 @@ def test_what_needs_no_training_starts_at_once(folder, command):
     took, heavy = done.stderr.split(" ", 1)
     assert heavy.strip() == "[]"
     assert float(took) < 0.6  # under 0.2 s on a quiet machine
-
-
-TRAIN = ("--target", "state", "--drop", "id", "--max-trees", "3", "--method", "paper", "--budget", "3")
 
 
 @pytest.mark.parametrize("pipe", ["-", "/dev/stdin", "fifo"])

@@ -155,8 +155,8 @@ def check_held_out(counts: Counts, classes: Any, fraction: float, n: int) -> Non
     if not counts.any():
         raise InvalidData(
             f"validation_fraction={fraction} of {n} rows holds out none, since equal rows "
-            "stay together and each class keeps one in training; give more distinct rows, a larger "
-            "fraction, or validation=(X, y)"
+            "stay together and each class keeps one in training; give more distinct rows, or "
+            "validation=(X, y)"
         )
     warn_of_absent_classes(counts, classes)
 

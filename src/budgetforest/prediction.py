@@ -53,12 +53,12 @@ class Prediction(LiveAcquisition):
         if math.isnan(self._trained.path[-1].cost if self._trained.path else 0.0):
             raise InvalidParameter(
                 "this forest was trained without validation rows, so its costs are unknown; "
-                "fit with a budget, several alphas, or validation=(X, y)"
+                "train with a budget, several alphas, or validation=(X, y)"
             )
         limit = self._trained.budget
         if budget is None or check.positive_budget(budget) > limit:
             raise InvalidParameter(
-                f"budget {budget} is larger than {limit}, for which this forest was trained; fit again"
+                f"budget {budget} is larger than {limit}, for which this forest was trained; train again"
             )
         other = copy.copy(self)
         other.budget = budget

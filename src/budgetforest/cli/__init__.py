@@ -1,4 +1,4 @@
-"""The command line: one file per command, with ``sources`` and ``output`` for what they share.
+"""The command line: one file per command, with ``sources``, ``output`` and ``wording`` for what they share.
 
 A command is imported when it is named, and what it needs when it runs: help is there at once.
 """
@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from budgetforest import __version__
+from budgetforest.cli.wording import in_options
 from budgetforest.errors import BudgetForestError
 
 COMMANDS = ("costs", "train", "predict", "curve", "acquire", "report", "show", "export", "demo")
@@ -44,14 +45,14 @@ class Commands(click.Group):
             except BrokenPipeError:
                 raise  # click ends quietly when the reader of a pipe has gone
             except (BudgetForestError, OSError) as error:
-                raise click.ClickException(str(error)) from error
+                raise click.ClickException(in_options(str(error))) from error
             except KeyboardInterrupt:
                 click.echo("stopped", err=True)
                 raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 def _show_warning(message: Warning | str, *rest: Any) -> None:
-    click.secho(f"note: {message}", fg="yellow", err=True)
+    click.secho(f"note: {in_options(str(message))}", fg="yellow", err=True)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

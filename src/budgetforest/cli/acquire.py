@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from budgetforest.cli.output import json_option, write_json
-from budgetforest.cli.sources import load_model, model_argument
+from budgetforest.cli.sources import Amount, load_model, model_argument
 from budgetforest.errors import InvalidData, InvalidValue, near
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 @click.option(
     "--known", multiple=True, metavar="FEATURE=VALUE", help="A value that is free; may be repeated."
 )
-@click.option("--limit", type=float, help="The most this row may pay.")
+@click.option("--limit", type=Amount(0), help="The most this row may pay.")
 @click.option("--answer", type=click.Choice(["label", "proba"]), help="What is asked for, if not as trained.")
 @json_option
 def acquire(
@@ -136,6 +137,9 @@ def _value(text: str, name: str, schema: Schema) -> Any:
             raise InvalidValue(f"{name!r} is {text!r}; it must be one of {_kind(name, schema)}, or unknown")
         return categories[int(code)]
     try:
-        return float(text.replace(",", "."))
+        number = float(text.replace(",", "."))
     except ValueError:
-        raise InvalidValue(f"{name!r} is {text!r}; it must be a number, or unknown") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise InvalidValue(f"{name!r} is {text!r}; it must be a finite number, or unknown")
+    return number

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from budgetforest.cli.output import OUT, json_option, print_table, write_json, written_whole
+from budgetforest.cli.output import OutFile, json_option, print_table, write_json, written_whole
 from budgetforest.cli.sources import (
     data_options,
     labelled_rows,
@@ -21,7 +21,7 @@ from budgetforest.cli.sources import (
 @model_argument
 @data_options
 @target_option
-@click.option("--plot", type=OUT, help="Picture to write: .png or .svg.")
+@click.option("--plot", type=OutFile(".png", ".svg", ".pdf"), help="Picture to write: .png, .svg or .pdf.")
 @json_option
 def curve(
     model: Path,

@@ -8,31 +8,8 @@ from typing import Any
 
 import click
 
-from budgetforest.cli.output import OUT, json_option, write_json, written_whole
+from budgetforest.cli.output import OutFile, json_option, write_json, written_whole
 from budgetforest.cli.sources import load_model, model_argument
-
-
-@click.command()
-@model_argument
-@click.option("--out", type=OUT, required=True, help="File to write, .json or .onnx.")
-@json_option
-def export(model: Path, budget: float | None, out: Path, as_json: bool) -> None:
-    """Write a forest as JSON or ONNX, by the ending of --out.
-
-    JSON is all that the decision of a row needs, prices and exits included. ONNX gives the labels and
-    probabilities of rows whose features are all at hand.
-    """
-    content_of = FORMATS.get(out.suffix.lower())
-    if content_of is None:
-        raise click.UsageError(f"--out is {str(out)!r}; it must end in {' or '.join(FORMATS)}")
-    loaded = load_model(model, budget)
-    content = content_of(loaded)
-    with written_whole(out) as beside:
-        beside.write_bytes(content)
-    if as_json:
-        write_json({"export": str(out), "trees": loaded.n_trees_, "bytes": len(content)})
-    else:
-        click.echo(f"wrote {out}")
 
 
 def _json(model: Any) -> bytes:
@@ -51,3 +28,23 @@ def _onnx(model: Any) -> bytes:
 
 FORMATS: dict[str, Callable[[Any], bytes]] = {".json": _json, ".onnx": _onnx}
 """What writes a file, by its ending."""
+
+
+@click.command()
+@model_argument
+@click.option("--out", type=OutFile(*FORMATS), required=True, help="File to write, .json or .onnx.")
+@json_option
+def export(model: Path, budget: float | None, out: Path, as_json: bool) -> None:
+    """Write a forest as JSON or ONNX, by the ending of --out.
+
+    JSON is all that the decision of a row needs, prices and exits included. ONNX gives the labels and
+    probabilities of rows whose features are all at hand.
+    """
+    loaded = load_model(model, budget)
+    content = FORMATS[out.suffix.lower()](loaded)
+    with written_whole(out) as beside:
+        beside.write_bytes(content)
+    if as_json:
+        write_json({"export": str(out), "trees": loaded.n_trees_, "bytes": len(content)})
+    else:
+        click.echo(f"wrote {out}")

@@ -81,14 +81,20 @@ def _is_number(text: str) -> bool:
 
 
 class OutFile(click.Path):
-    """A file to write, in a folder that can be written: found out before the work, not after it."""
+    """A file to write, in a folder that can be written: found out before the work, not after it.
 
-    def __init__(self) -> None:
+    With ``endings`` its name has one of them.
+    """
+
+    def __init__(self, *endings: str) -> None:
         super().__init__(dir_okay=False, path_type=Path)
+        self.endings = endings
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """The path of the file."""
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if self.endings and path.suffix.lower() not in self.endings:
+            self.fail(f"{str(path)!r} must end in {' or '.join(self.endings)}.", param, ctx)
         if not os.access(path.absolute().parent, os.W_OK):
             self.fail(f"{str(path)!r} cannot be written: make the folder {str(path.parent)!r}", param, ctx)
         return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,9 +21,22 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 DATA = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 STDIN = Path("-")
-BUDGET = click.FloatRange(0, min_open=True)
 TYPED = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 """Endings of files that know their types; all others are delimited text."""
+
+
+class Amount(click.FloatRange):
+    """A number within a range; what is not a number is in none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number."""
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
+
+
+BUDGET = Amount(0, min_open=True)
 
 
 def model_argument(command: Command) -> Command:

@@ -9,7 +9,13 @@ from typing import Any
 import click
 
 from budgetforest.cli.output import OUT, json_option, write_json
-from budgetforest.cli.sources import BUDGET, FILE, data_options, is_pipe, open_source, tell_unlabelled
+from budgetforest.cli.sources import BUDGET, FILE, Amount, data_options, is_pipe, open_source, tell_unlabelled
+
+
+def _some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int:
+    if value == 0:
+        raise click.BadParameter("0 threads do no work; take -1 for all cores.")
+    return value
 
 
 @click.command()
@@ -36,19 +42,26 @@ from budgetforest.cli.sources import BUDGET, FILE, data_options, is_pipe, open_s
 @click.option("--answer", type=click.Choice(["label", "proba"]), default="label", show_default=True)
 @click.option(
     "--max-disagreement",
-    type=click.FloatRange(0, 1, max_open=True),
+    type=Amount(0, 1, max_open=True),
     help="How often a label may differ from the full forest's; else as is best at the budget.",
 )
 @click.option(
     "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Amount(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
     help="How sure that must be.",
 )
 @click.option("--max-trees", type=click.IntRange(1), default=100, show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--jobs", type=int, default=-1, show_default=True, help="Threads; -1 is all cores.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
+@click.option(
+    "--jobs",
+    type=int,
+    default=-1,
+    show_default=True,
+    callback=_some_threads,
+    help="Threads; -1 is all cores.",
+)
 @json_option
 def train(
     data: Path | None,
