@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from budgetforest import BudgetForestClassifier
@@ -36,6 +37,15 @@ def report():
     model = BudgetForestClassifier(6, max_trees=8, random_state=0).fit(X[::2], y[::2])
     tree = DecisionTreeClassifier(random_state=0).fit(X[::2], y[::2])
     return model.report(X[1::2], y[1::2], title="Wine & <prices>", baseline=tree)
+
+
+@pytest.fixture(scope="module")
+def far():
+    """A forest far cheaper than what it is compared with."""
+    X, y = load_wine(return_X_y=True)
+    model = BudgetForestClassifier(2, max_trees=20, random_state=0).fit(X[::2], y[::2])
+    forest = RandomForestClassifier(50, random_state=0).fit(X[::2], y[::2])
+    return model.report(X[1::2], y[1::2], baseline=forest)
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +140,56 @@ def test_stories_change_with_the_row(visit, report):
         assert page.locator("#story tr").count() == 1 + len(told.steps)
         assert stories[place].names[told.steps[0][0]] in page.locator("#story tr").nth(1).inner_text()
         assert f"for {told.spent:g}." in texts(page, "story-text")[0]
+
+
+def boxes(page, selector):
+    return [mark.bounding_box() for mark in page.locator(f"#curve svg {selector}").all()]
+
+
+def test_what_is_far_dearer_stands_at_the_edge_with_its_cost(visit, far):
+    facts = far.facts
+    dearest = max(point.cost for point in facts.points)
+    assert facts.peer.cost > 2 * dearest
+    for width in (1280, 390):
+        page = visit(far, viewport={"width": width, "height": 900})
+        (grid, *_) = boxes(page, ".role-axis-grid line")
+        (line,) = boxes(page, ".mark-line path")
+        assert line["width"] > 0.7 * grid["width"]  # the path is not squeezed
+        right = max(box["x"] + box["width"] / 2 for box in boxes(page, ".mark-symbol path"))
+        assert right == pytest.approx(grid["x"] + grid["width"], abs=2)
+        assert f"◆ costs {facts.peer.cost:.3g} →" in page.locator("#curve svg").text_content()
+        assert all(box["x"] >= 0 and box["x"] + box["width"] <= width for box in boxes(page, "text"))
+
+
+def test_what_is_not_far_is_shown_where_it_is(visit):
+    X, y = load_wine(return_X_y=True)
+    model = BudgetForestClassifier(6, max_trees=8, answer="proba", random_state=0).fit(X[::2], y[::2])
+    report = model.report(X[1::2], y[1::2])
+    assert all(point.full_cost == point.cost for point in report.facts.points)
+    assert "costs" not in visit(report).locator("#curve svg").text_content()
+
+
+def luminance(colour):
+    """Of a colour as browsers tell it, by the rules for accessible pages (WCAG 2)."""
+    parts = [float(part) for part in re.findall(r"[\d.]+", colour)[:3]]
+    parts = parts if colour.startswith("color(srgb") else [part / 255 for part in parts]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_cells_of_the_confusion_can_be_read(visit, report, scheme):
+    page = visit(report, color_scheme=scheme)
+    colours = """cells => cells.map(cell => {
+        const style = getComputedStyle(cell); return [style.color, style.backgroundColor]; })"""
+    seen = set()
+    for place in range(len(report.facts.points)):
+        page.locator("#slider").fill(str(place))
+        for pair in page.locator("#confusion td:not(.none)").evaluate_all(colours):
+            dark, light = sorted(map(luminance, pair))
+            assert (light + 0.05) / (dark + 0.05) > 4.5, pair
+            seen.add(pair[1])
+    assert len(seen) > 5  # shades from few rows to all
 
 
 def brightness(page, selector, what="backgroundColor"):

@@ -6,24 +6,31 @@ both. A chart in SVG takes its colours from the page, so it turns dark, or print
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 
+from budgetforest.report.facts import Peer
 from budgetforest.report.flow import STEPS
 
 INK, SOFT, LINE, ACCENT, PAPER = (f"var(--{name})" for name in ("ink", "soft", "line", "accent", "paper"))
 WORDS = ["first", "second", "third", "fourth", "fifth"]
 NARROW = 500
 """Below this width, in pixels, blocks have no room for figures."""
+REACH = 1.4
+"""The axis of costs follows what costs up to so many times the dearest forest of the path; dearer points
+stand at its edge, with their cost beside them, so that they do not squeeze the path."""
+ROOM = 1.15
+"""Where there are such points the path ends a little before the edge."""
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 
 
-def charts(chosen: int, *, peer: bool) -> dict[str, dict[str, Any]]:
-    """Every chart by the name of its place on the page."""
+def charts(chosen: int, edge: float, peer: Peer | None) -> dict[str, dict[str, Any]]:
+    """Every chart by the name of its place on the page; ``edge`` is where the axis of costs ends."""
     at = alt.param(name="at", value=chosen)
     drawn = {
-        "curve": _curve(at, chosen, peer),
+        "curve": _curve(at, chosen, edge, peer),
         "exit-cost": _histogram(at, "cost", "paid", ".3~r"),
         "exit-features": _histogram(at, "features", "features acquired", ".3~r"),
         "exit-trees": _histogram(at, "trees", "trees that had spoken", "~%", [0, 1]),
@@ -31,6 +38,17 @@ def charts(chosen: int, *, peer: bool) -> dict[str, dict[str, Any]]:
         "flow": _flow(at),
     }
     return {name: _styled(chart).to_dict() for name, chart in drawn.items()}
+
+
+def edge_of(path: Sequence[float], others: Sequence[float]) -> float:
+    """Where the axis of costs ends, by those of the path and of what it is compared with.
+
+    >>> edge_of([0, 2, 10], [12, 14]), edge_of([0, 2, 10], [12, 90]), edge_of([0], [90])
+    (14, 12, 90)
+    """
+    dearest = max(path)
+    within = [cost for cost in others if cost <= REACH * dearest or not dearest]
+    return max(dearest if len(within) == len(others) else ROOM * dearest, *within, 0) or 1.0
 
 
 def _styled(chart: Any) -> Any:
@@ -62,9 +80,11 @@ def _upright(title: str, **axis: Any) -> Any:
     return alt.Axis(title=title, titleAngle=0, titleAlign="right", titleX=-6, titleY=-14, **axis)
 
 
-def _curve(at: Any, chosen: int, peer: bool) -> Any:
+def _curve(at: Any, chosen: int, edge: float, peer: Peer | None) -> Any:
     """Cost against error along the path, with the forest in view and what it is compared with."""
-    cost = alt.X("cost:Q", title="mean cost of a row", axis=alt.Axis(grid=False, tickCount=8))
+    axis = {"title": "mean cost of a row", "axis": alt.Axis(grid=False, tickCount=8)}
+    axis["scale"] = alt.Scale(domain=[0, edge], nice=False)
+    cost, shown = alt.X("cost:Q", **axis), alt.X("shown:Q", **axis)
     error = alt.Y("error:Q", axis=_upright("error", format=".0%", tickCount=6))
     tips = [
         alt.Tooltip("budget:N", title="budget"),
@@ -77,25 +97,52 @@ def _curve(at: Any, chosen: int, peer: bool) -> Any:
     line = points.mark_line(color=ACCENT, strokeWidth=2).encode(cost, error)
     dots = points.mark_circle(color=ACCENT, size=18, opacity=1).encode(cost, error, tooltip=tips)
     here = points.transform_filter("datum.at == at")
-    way = here.mark_rule(color=SOFT, strokeDash=[5, 4], strokeWidth=1.5).encode(
-        cost, error, alt.X2("full_cost"), alt.Y2("full_error")
+    asked = here.transform_calculate(shown=f"min(datum.full_cost, {edge})", **_beyond(edge, peer))
+    way = asked.mark_rule(color=SOFT, strokeDash=[5, 4], strokeWidth=1.5).encode(
+        cost, error, alt.X2("shown"), alt.Y2("full_error")
     )
-    full = here.mark_circle(size=90, opacity=1, fill=PAPER, stroke=SOFT, strokeWidth=1.5).encode(
-        alt.X("full_cost:Q"), alt.Y("full_error:Q")
+    full = asked.mark_circle(size=90, opacity=1, fill=PAPER, stroke=SOFT, strokeWidth=1.5).encode(
+        shown, alt.Y("full_error:Q")
+    )
+    lines = 1 + (peer is not None and peer.cost > edge)
+    words = asked.mark_text(
+        align="right",
+        baseline="bottom",
+        dy=4 - 15 * lines,
+        fontSize=12,
+        lineBreak="\n",
+        lineHeight=15,
+        color=SOFT,
     )
     common = alt.Chart(alt.NamedData("common")).mark_rule(color=SOFT, strokeDash=[1, 4], strokeCap="round")
-    peers = alt.Chart(alt.NamedData("peers")).mark_point(
-        shape="diamond", filled=True, size=110, color=INK, opacity=1
+    peers = (
+        alt.Chart(alt.NamedData("peers"))
+        .transform_calculate(shown=f"min(datum.cost, {edge})")
+        .mark_point(shape="diamond", filled=True, size=110, color=INK, opacity=1)
     )
-    others = [peers.encode(cost, error)] if peer else []
+    others = [peers.encode(shown, error)] if peer else []
     budget = (
         points.mark_rule(color=INK, opacity=0.55, strokeWidth=1)
         .encode(cost)
         .transform_filter(f"datum.at == {chosen}")
     )
     now = here.mark_circle(size=150, opacity=1, fill=ACCENT, stroke=PAPER, strokeWidth=2).encode(cost, error)
-    layers = [band, common.encode(error), budget, way, line, dots, *others, full, now]
+    costs = words.encode(alt.X("edge:Q", **axis), alt.Y("top:Q"), text="words:N")
+    layers = [band, common.encode(error), budget, way, line, dots, *others, full, costs, now]
     return alt.layer(*layers).properties(height=340).add_params(at)
+
+
+def _beyond(edge: float, peer: Peer | None) -> dict[str, str]:
+    """What is written of points beyond the edge, a line each, above the upper one."""
+    full = "datum.full_cost > " + str(edge)
+    lines, top = [f"({full} ? '○ costs ' + format(datum.full_cost, ',.3~r') + ' →' : '')"], 0.0
+    if peer and peer.cost > edge:
+        lines, top = [*lines, f"'◆ costs ' + format({peer.cost}, ',.3~r') + ' →'"], peer.error
+    return {
+        "edge": str(edge),
+        "top": f"max({full} ? datum.full_error : 0, {top})",
+        "words": " + '\\n' + ".join(lines),
+    }
 
 
 def _histogram(at: Any, of: str, title: str, form: str, domain: Any = alt.Undefined) -> Any:

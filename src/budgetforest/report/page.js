@@ -116,9 +116,9 @@
       const cells = counts.map((count, label) => {
         const share = total ? count / total : 0;
         const cell = make("td", Math.round(100 * share) || (count ? "·" : "0"));
-        cell.style.setProperty("--share", `${(90 * share).toFixed(1)}%`);
+        cell.style.setProperty("--share", `${(45 * share).toFixed(1)}%`);
         cell.title = `truth ${names[truth]}, label ${names[label]}: ${many(count, "row")}`;
-        cell.className = share > 0.5 ? "strong" : count ? "" : "none";
+        cell.className = count ? "" : "none";
         return cell;
       });
       return within("tr", [make("th", names[truth]), ...cells]);

@@ -19,7 +19,7 @@ from typing import Any
 
 import vl_convert
 
-from budgetforest.report.charts import charts
+from budgetforest.report.charts import charts, edge_of
 from budgetforest.report.facts import Facts
 
 
@@ -31,10 +31,16 @@ def render(facts: Facts) -> str:
         policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src {_digest(vega)} {_digest(own)}",
         style=_part("page.css"),
         facts=_inert(dataclasses.asdict(facts)),
-        charts=_inert(charts(facts.chosen, peer=facts.peer is not None)),
+        charts=_inert(charts(facts.chosen, _edge(facts), facts.peer)),
         vega=vega,
         script=own,
     )
+
+
+def _edge(facts: Facts) -> float:
+    """Where the axis of costs ends."""
+    asked = [point.full_cost for point in facts.points]
+    return edge_of([point.cost for point in facts.points], asked + ([facts.peer.cost] if facts.peer else []))
 
 
 def _part(name: str) -> str:
