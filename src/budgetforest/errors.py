@@ -14,7 +14,7 @@ BudgetForestError
 
 BudgetForestWarning         (a UserWarning)
 ├── BudgetTooSmall          no useful tree fits the budget
-└── UnusualData             constant features, classes absent from validation, idle parameters
+└── UnusualData             constant features, absent classes, labels that may be none, idle parameters
 """
 
 from __future__ import annotations
