@@ -612,8 +612,9 @@ def test_a_forest_that_asks_for_nothing_has_not_the_error_of_those_that_ask():
     assert asking.error == pytest.approx(0.2)
 
 
-def test_a_lucky_exit_has_the_error_of_those_that_cost_no_more():
-    """Its threshold costs others five times as much: what they get for its price counts as well."""
+@pytest.mark.parametrize("times", [1.5, 5.0])
+def test_a_lucky_exit_has_the_error_of_those_that_cost_no_more(times):
+    """Its threshold costs others so many times as much: what they get for its price counts as well."""
     recipe = Recipe(features=1)
     few, many = (Totals(n, np.array([n]), 0) for n in (10, 90))
 
@@ -621,6 +622,6 @@ def test_a_lucky_exit_has_the_error_of_those_that_cost_no_more():
         return [Offer(recipe, [], [Point(recipe, 1, *point) for point in points], 1)]
 
     record = Record()
-    record.add(0, offer((0.0, 0.5, 0.5), (0.9, 0.4, 0.6), (5.0, 0.1, 0.7)), many)
+    record.add(0, offer((0.0, 0.5, 0.5), (0.9, 0.4, 0.6), (times, 0.1, 0.7)), many)
     (lucky,) = record.corrected(0, offer((1.0, 0.1, 0.7)), few)[0].points
     assert lucky.error == pytest.approx((1 + 36) / 100)

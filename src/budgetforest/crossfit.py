@@ -37,7 +37,7 @@ class Kind(NamedTuple):
     """0: all of its trees; 1, 2, ...: ever fewer of them."""
 
 
-APART = 2.0
+APART = 1.3
 """Forests that are alike cost at most so many times as much."""
 
 
