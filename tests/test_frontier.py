@@ -325,7 +325,7 @@ def test_errors_of_forests_grown_alike_are_added():
     offer = Offer(
         Recipe(features=3, rate=0.2), [], [Point(Recipe(features=3, rate=0.2), 4, 1.0, 0.5, 0.7)], 1
     )
-    other = Point(Recipe(features=3, rate=0.3), 9, 2.0, 0.1, 0.7)
+    other = Point(Recipe(features=3, rate=0.3), 9, 1.2, 0.1, 0.7)
     record = Record()
     record.add(0, [Offer(other.recipe, [], [other], 1)], more)
     record.add(0, [Offer(PLAIN, [], [Point(PLAIN, 9, 2.0, 0.9, 0.7)], 1)], more)
