@@ -8,7 +8,7 @@ import numba
 import numpy as np
 
 from benchmarks.speed.turns import Criterion, at_most, seconds, table, take_turns
-from budgetforest.rows import Cells, tally_rows
+from budgetforest.rows import Cells, counter_for, tally_rows
 
 OURS, UPDATES, READS = "counts of the root", "plain loop: add 1 by code", "plain loop: sum of the codes"
 SHAPES = ((36_603, 54, 7), (581_012, 54, 7), (19_761, 400, 2))
@@ -20,10 +20,10 @@ def measure(quick: bool) -> dict:
     runs = []
     for n, m, k in [(2_000, 10, 3)] if quick else SHAPES:
         codes, ends = made_codes(n, m, k)
-        tally, touched, plain = np.zeros((257, k), np.int32), np.zeros(264, np.uint8), np.zeros(256, np.int64)
+        counter, plain = counter_for(256, k), np.zeros(256, np.int64)
         rows, ones = np.arange(n, dtype=np.int32), np.ones(n, np.int32)
         sides = {
-            OURS: partial(count_classes, codes, rows, ends, ones, tally, touched),
+            OURS: partial(count_classes, codes, rows, ends, ones, counter),
             UPDATES: partial(add_ones, codes, plain),
             READS: partial(add_codes, codes),
         }
@@ -38,11 +38,11 @@ def made_codes(n: int, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @numba.njit(nogil=True, error_model="numpy")
-def count_classes(codes, rows, ends, weight, tally, touched):
+def count_classes(codes, rows, ends, weight, counter):
     """The kernel of growing for every feature: class counts by code."""
     cells = Cells(codes.reshape(-1), codes.shape[1], 1)
     for j in range(codes.shape[0]):
-        tally_rows(cells, j, rows, ends, weight, tally, touched)
+        tally_rows(cells, j, rows, ends, weight, counter)
 
 
 @numba.njit(nogil=True, error_model="numpy")

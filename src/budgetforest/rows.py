@@ -18,6 +18,9 @@ from budgetforest.jit import inner
 SORTED_BELOW = 32
 """Nodes with fewer rows, or with fewer than 1/64 of the codes, sort them instead of visiting every code."""
 
+MANY = 16
+"""Rows for each code, from which on all codes are looked at after counting."""
+
 
 class Cells(NamedTuple):
     """Codes of rows, by column or side by side."""
@@ -50,6 +53,8 @@ class Counter(NamedTuple):
 
     tally: NDArray[np.int32]
     """(codes, k) class counts by code; all zero between uses."""
+    lines: NDArray[np.int32]
+    """(2, codes) the same of one class, of either half of its rows."""
     touched: NDArray[np.uint8]
     """Which codes have rows; all zero between uses."""
     eights: NDArray[np.uint64]
@@ -75,6 +80,7 @@ def counter_for(n_codes: int, n_classes: int) -> Counter:
     most_sorted = max(SORTED_BELOW, n_codes // SORTED_BELOW)
     return Counter(
         np.zeros((n_codes + 1, n_classes), np.int32),
+        np.zeros((2, n_codes + 1), np.int32),
         touched,
         touched.view(np.uint64),
         np.empty(most_sorted, np.int64),
@@ -89,26 +95,61 @@ def code_of(cells: Cells, j: int, row: int) -> int:
 
 
 @inner
-def tally_rows(
+def tally_rows(cells: Cells, j: int, rows: Ids, ends: Ids, weight: Ids, counter: Counter) -> None:
+    """Add the class counts of ``rows`` by code: ``tally[code, class]``. Blocks add up.
+
+    Rows are sorted by class; class c ends at ``ends[c]``. Places without a sign spare the check for those
+    that count from the end.
+    """
+    tally = counter.tally
+    touched = counter.touched
+    if len(rows) >= MANY * len(tally):
+        tally_many(cells, j, rows, ends, weight, tally, counter.lines, touched)
+        return
+    start = 0
+    for c in range(len(ends)):
+        for i in range(start, ends[c]):
+            at = np.uintp(i)
+            code = np.uintp(code_of(cells, j, rows[at]))
+            tally[code, c] += weight[at]
+            touched[code] = 1
+        start = int(np.int64(ends[c]))
+
+
+@inner
+def tally_many(
     cells: Cells,
     j: int,
     rows: Ids,
     ends: Ids,
     weight: Ids,
     tally: NDArray[np.int32],
+    lines: NDArray[np.int32],
     touched: NDArray[np.uint8],
 ) -> None:
-    """Add the class counts of ``rows`` by code: ``tally[code, class]``. Blocks add up.
+    """The same for many rows: two of a class at a time, and which codes there are is seen in the end.
 
-    Rows are sorted by class; class c ends at ``ends[c]``.
+    A row waits until the count of the row before is written if that has the same code; one of the other half
+    need not. Lines of one class spare a multiplication.
     """
+    first, second = lines[0], lines[1]
     start = 0
     for c in range(len(ends)):
-        for i in range(start, ends[c]):
-            code = np.uintp(code_of(cells, j, rows[i]))
-            tally[code, c] += weight[i]
-            touched[code] = 1
-        start = int(np.int64(ends[c]))
+        stop = int(np.int64(ends[c]))
+        half = (stop - start) >> 1
+        for i in range(start, start + half):
+            one, two = np.uintp(i), np.uintp(i + half)
+            first[np.uintp(code_of(cells, j, rows[one]))] += weight[one]
+            second[np.uintp(code_of(cells, j, rows[two]))] += weight[two]
+        if start + 2 * half < stop:
+            first[np.uintp(code_of(cells, j, rows[stop - 1]))] += weight[stop - 1]
+        for code in range(len(first)):
+            found = first[code] + second[code]
+            tally[code, c] = found
+            touched[code] |= found != 0
+            first[code] = 0
+            second[code] = 0
+        start = stop
 
 
 @inner
@@ -125,7 +166,7 @@ def fill_profile(
     """The profile of feature ``j``; returns how many codes are present."""
     if len(rows) < max(SORTED_BELOW, n_codes // SORTED_BELOW):
         return _by_sorting(cells, j, n_codes, rows, ends, weight, counter.order, counter.label, profile)
-    tally_rows(cells, j, rows, ends, weight, counter.tally, counter.touched)
+    tally_rows(cells, j, rows, ends, weight, counter)
     return take_profile(n_codes, len(ends), counter, profile)
 
 
