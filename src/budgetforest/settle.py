@@ -26,7 +26,7 @@ from budgetforest.waiting import (
     start_row,
 )
 
-BLOCK = 4096
+BLOCK = 2048
 """Rows evaluated at a time; results do not depend on it."""
 
 
