@@ -18,6 +18,7 @@ from budgetforest.jit import inner
 SORTED_BELOW = 32
 """Nodes with fewer rows, or with fewer than 1/64 of the codes, sort them instead of visiting every code."""
 
+ONE = np.uintp(1)
 MANY = 16
 """Rows for each code, from which on all codes are looked at after counting."""
 
@@ -133,16 +134,15 @@ def tally_many(
     need not. Lines of one class spare a multiplication.
     """
     first, second = lines[0], lines[1]
+    base = np.uintp(j * cells.by_feature)
     start = 0
     for c in range(len(ends)):
         stop = int(np.int64(ends[c]))
-        half = (stop - start) >> 1
-        for i in range(start, start + half):
-            one, two = np.uintp(i), np.uintp(i + half)
-            first[np.uintp(code_of(cells, j, rows[one]))] += weight[one]
-            second[np.uintp(code_of(cells, j, rows[two]))] += weight[two]
-        if start + 2 * half < stop:
-            first[np.uintp(code_of(cells, j, rows[stop - 1]))] += weight[stop - 1]
+        if cells.by_row == 1:  # compiled apart, without a multiplication
+            tally_halves(cells.codes, base, ONE, rows[start:stop], weight[start:stop], first, second)
+        else:
+            step = np.uintp(cells.by_row)
+            tally_halves(cells.codes, base, step, rows[start:stop], weight[start:stop], first, second)
         for code in range(len(first)):
             found = first[code] + second[code]
             tally[code, c] = found
@@ -150,6 +150,26 @@ def tally_many(
             first[code] = 0
             second[code] = 0
         start = stop
+
+
+@inner
+def tally_halves(
+    codes: Codes,
+    base: np.uintp,
+    step: np.uintp,
+    rows: Ids,
+    weight: Ids,
+    first: NDArray[np.int32],
+    second: NDArray[np.int32],
+) -> None:
+    """The weight of rows by code, of either half."""
+    half = len(rows) >> 1
+    for i in range(half):
+        one, two = np.uintp(i), np.uintp(i + half)
+        first[np.uintp(codes[base + np.uintp(rows[one]) * step])] += weight[one]
+        second[np.uintp(codes[base + np.uintp(rows[two]) * step])] += weight[two]
+    if 2 * half < len(rows):
+        first[np.uintp(codes[base + np.uintp(rows[2 * half]) * step])] += weight[2 * half]
 
 
 @inner
