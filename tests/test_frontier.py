@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn.datasets import load_breast_cancer, make_classification
@@ -65,6 +65,14 @@ def told(decision):
 # Probable exit ---------------------------------------------------------------------------------
 
 
+# after the last feature two classes are level by belief, and one is ahead by votes
+LEVEL = (
+    np.array([[3, 1, 2, 2, 1, 0, 1, 3, 4, 1, 3, 4, 4, 1.0]]).T,
+    np.array([0, 0, 6, 1, 3, 1, 5, 2, 9, 2, 8, 3, 7, 4]),
+)
+
+
+@example(LEVEL, "soft", 0.3)
 @settings(max_examples=15)
 @given(labelled_rows(missing=True, max_rows=15), VOTING, st.sampled_from([0.3, 0.5, 0.6, 0.75, 0.9, 1.0]))
 def test_all_drivers_agree_on_probable_exit(data, voting, threshold):

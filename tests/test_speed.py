@@ -14,6 +14,8 @@ from benchmarks.speed.processes import run
 from benchmarks.speed.sets import made
 from benchmarks.speed.turns import QUICK_REPEATS
 
+from budgetforest.rows import counter_for
+
 pytestmark = pytest.mark.filterwarnings("ignore::budgetforest.BudgetForestWarning")
 
 
@@ -72,11 +74,11 @@ def test_the_exponent_of_a_power_is_found():
 def test_the_kernel_that_is_timed_counts_classes_by_code():
     codes, ends = counts.made_codes(500, 3, 4)
     label = np.repeat(np.arange(4), np.diff(ends, prepend=0))
-    tally, touched = np.zeros((257, 4), np.int32), np.zeros(264, np.uint8)
-    counts.count_classes(codes, np.arange(500, dtype=np.int32), ends, np.ones(500, np.int32), tally, touched)
+    counter = counter_for(256, 4)
+    counts.count_classes(codes, np.arange(500, dtype=np.int32), ends, np.ones(500, np.int32), counter)
     expected = np.zeros((257, 4), int)
     np.add.at(expected, (codes, np.broadcast_to(label, codes.shape)), 1)
-    np.testing.assert_array_equal(tally, expected)
+    np.testing.assert_array_equal(counter.tally, expected)
 
 
 def test_made_rows_have_all_classes_and_something_to_learn():

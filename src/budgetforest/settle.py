@@ -133,6 +133,10 @@ def settle_row(
         label = certain_label(q.sums, forest.slack)
         j = -1
         if label < 0:
+            j = next_feature(forest, q, prices, ledger, i, np.inf)
+            if j < 0:  # all is known: no belief is asked
+                label = final_label(forest, q)
+        if label < 0:
             leader = leader_of(q.sums)
             while level < len(exits.enough) and belief_in(q.sums, leader) >= exits.enough[level]:
                 exits.spent[i, level] = ledger.spent[i]
@@ -140,9 +144,6 @@ def settle_row(
                 level += 1
             if level == len(exits.enough):
                 return
-            j = next_feature(forest, q, prices, ledger, i, np.inf)
-            if j < 0:
-                label = final_label(forest, q)
         if label >= 0:
             for at in range(level, len(exits.enough)):
                 exits.spent[i, at] = ledger.spent[i]
