@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from budgetforest.tree import MISSING_LEFT, MISSING_RIGHT, empty_tree
-from budgetforest.walks import TILE, leaves_in_step, leaves_of, paces
+from budgetforest.walks import TILE, leaves_in_step, leaves_of, paces, with_copies
 
 THRESHOLDS = [0.0, -0.0, 0.1, -1.5, 1e-40, -1e30, np.inf]
 """A chain of nodes asks for each: right goes on, left is a leaf."""
@@ -30,6 +30,12 @@ def test_rows_in_step_reach_the_leaves_of_single_rows(route, dtype):
     roots = np.array([0, len(tree.feature)], np.int32)
     alone, in_step = np.empty((2, 1, len(X)), np.int32)
     leaves_of(tree, roots, X, alone)
-    leaves_in_step(paces(tree), roots, X, np.empty((3, TILE), np.int32), in_step)
+    walk = paces(tree, roots, 2, gaps=True)
+    leaves_in_step(walk, roots, with_copies(walk, X), np.empty((2, TILE), np.int32), in_step)
     np.testing.assert_array_equal(in_step, alone)
     assert len(np.unique(alone)) > 3
+    whole = ~np.isnan(X).any(axis=1)
+    walk, in_step = paces(tree, roots, 2, gaps=False), in_step[:, whole]
+    assert with_copies(walk, X) is X
+    leaves_in_step(walk, roots, X[whole], np.empty((2, TILE), np.int32), in_step)
+    np.testing.assert_array_equal(in_step, alone[:, whole])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +22,13 @@ from budgetforest.settle import BLOCK, Exits, exits_for, exits_in, settle_rows
 from budgetforest.table import Numbers
 from budgetforest.tree import Tree
 from budgetforest.waiting import queues, walked_for
-from budgetforest.walks import TILE, leaves_in_step, leaves_of, met_before, paces
+from budgetforest.walks import TILE, leaves_in_step, leaves_of, met_before, paces, with_copies
+
+NEAR = 2**20
+"""Bytes that stay near the processor."""
+
+KINDS = 1024
+"""Different votes that are remembered at a time."""
 
 
 def scores(forest: Forest, X: Numbers, pool: Executor | None = None) -> Floats:
@@ -30,28 +36,48 @@ def scores(forest: Forest, X: Numbers, pool: Executor | None = None) -> Floats:
     total = np.zeros((len(X), len(forest.prior)))
     if forest.n_trees == 0:
         return total + forest.prior
-    find_leaves = walker(forest, len(X))
+    find_leaves, vote = walker(forest, len(X)), voter(forest, len(X))
 
     def block(rows: slice, part: Matrix) -> None:
-        add_votes(forest.least, find_leaves(part), total[rows])
+        vote(find_leaves(part), total[rows])
 
-    _for_blocks(block, X, pool)
+    _for_blocks(block, X, pool, walked_at_once(forest))
     return total
+
+
+def walked_at_once(forest: Forest) -> int:
+    """Rows that walk tree after tree: more of them where a tree's nodes must be brought from afar."""
+    return BLOCK if 16 * len(forest.nodes.feature) <= NEAR else 4 * BLOCK
 
 
 def walker(forest: Forest, n_rows: int) -> Callable[[Matrix], Ids]:
     """A function from rows to their leaves, (t, n); packing the nodes pays for many rows."""
-    packed = paces(forest.nodes) if n_rows >= TILE else None
+    nodes, roots = forest.nodes, forest.roots
+    packed = cache(partial(paces, nodes, roots, len(forest.costs.cost)))
 
     def find(part: Matrix) -> Ids:
         leaves = np.empty((forest.n_trees, len(part)), np.int32)
-        if packed is None:
-            leaves_of(forest.nodes, forest.roots, part, leaves)
+        if n_rows < TILE or len(nodes.branches):
+            leaves_of(nodes, roots, part, leaves)
         else:
-            leaves_in_step(packed, forest.roots, part, np.empty((3, TILE), np.int32), leaves)
+            walk = packed(bool(np.isnan(part).any()))
+            leaves_in_step(walk, roots, with_copies(walk, part), np.empty((2, TILE), np.int32), leaves)
         return leaves
 
     return find
+
+
+def voter(forest: Forest, n_rows: int) -> Callable[[Ids, Floats], None]:
+    """A function that adds what leaves give to the scores of rows, in the order of the trees.
+
+    Leaves of large trees mostly hold a single class, so few different votes stay near the processor.
+    """
+    if forest.least.nbytes <= NEAR or n_rows < TILE:
+        return partial(add_votes, forest.least)
+    kind = np.empty(len(forest.least), np.int32)
+    votes = np.empty_like(forest.least)
+    list_votes(forest.least, np.full(KINDS, -1, np.int32), kind, votes)
+    return lambda leaves, total: add_votes(votes, kind.take(leaves), total)
 
 
 def charge(forest: Forest, X: Numbers, answer: Answer, pool: Executor | None = None) -> Ledger:
@@ -153,12 +179,14 @@ def settler(
     return settle
 
 
-def _for_blocks(block: Callable[[slice, Matrix], object], X: Numbers, pool: Executor | None = None) -> None:
+def _for_blocks(
+    block: Callable[[slice, Matrix], object], X: Numbers, pool: Executor | None = None, size: int = BLOCK
+) -> None:
     def at(start: int) -> None:
-        rows = slice(start, start + BLOCK)
+        rows = slice(start, start + size)
         block(rows, np.require(X[rows], requirements=["C", "W"]))
 
-    starts = range(0, len(X), BLOCK)
+    starts = range(0, len(X), size)
     list(pool.map(at, starts) if pool else map(at, starts))
 
 
@@ -178,7 +206,7 @@ def answerer(forest: Forest, answer: Answer) -> Callable[[Numbers, Executor | No
     if forest.n_trees == 0:
         return partial(_prior_for, forest)
     if answer == Answer.PROBA:
-        return partial(_from_all_trees, forest, walker(forest, BLOCK), payer(forest))
+        return partial(_from_all_trees, forest, walker(forest, BLOCK), voter(forest, BLOCK), payer(forest))
     return partial(_to_the_exit, forest, settler(forest, [forest.threshold], believes=True))
 
 
@@ -190,6 +218,7 @@ def _prior_for(forest: Forest, X: Numbers, pool: Executor | None) -> Answers:
 def _from_all_trees(
     forest: Forest,
     find_leaves: Callable[[Matrix], Ids],
+    vote: Callable[[Ids, Floats], None],
     pay_for: Callable[[Matrix, Ids, Keys, Ledger], None],
     X: Numbers,
     pool: Executor | None,
@@ -198,10 +227,10 @@ def _from_all_trees(
 
     def block(rows: slice, part: Matrix) -> None:
         leaves = find_leaves(part)
-        add_votes(forest.least, leaves, total[rows])
+        vote(leaves, total[rows])
         pay_for(part, leaves, nothing_met(len(part), forest), part_of(ledger, rows))
 
-    _for_blocks(block, X, pool)
+    _for_blocks(block, X, pool, walked_at_once(forest))
     sure = forest.threshold == math.inf
     label = total.argmax(axis=1).astype(np.int32) if sure else labels(forest, X, pool)
     return Answers(label, shares(total, forest.voting), ledger)
@@ -261,11 +290,11 @@ class Meter:
 
     def _score(self, one: Forest) -> None:
         """Add the votes of one more tree, and what all scores cost more."""
-        find_leaves, pay_for = walker(one, len(self.X)), payer(one)
+        find_leaves, vote, pay_for = walker(one, len(self.X)), voter(one, len(self.X)), payer(one)
 
         def block(rows: slice, part: Matrix) -> None:
             leaves = find_leaves(part)
-            add_votes(one.least, leaves, self.scores[rows])
+            vote(leaves, self.scores[rows])
             if self.answer == Answer.PROBA:
                 in_order = one.costs.order_matters  # else what was met tells all that was paid
                 paid = part_of(self.ledger, rows) if in_order else open_ledger(len(part), one.costs)
@@ -289,3 +318,28 @@ def add_votes(votes: Votes, leaves: Ids, scores: Floats) -> None:
             leaf = np.uintp(leaves[t, i])  # without a sign: no check whether it counts from the end
             for c in range(scores.shape[1]):
                 scores[i, c] += votes[leaf, c]
+
+
+@kernel
+def list_votes(votes: Votes, last: Ids, kind: Ids, listed: Votes) -> None:
+    """Every different vote once, or now and then again: ``votes[i]`` is ``listed[kind[i]]``.
+
+    ``last`` remembers for each of some hashes where the last such vote is listed.
+    """
+    size = 0
+    for i in range(len(votes)):
+        mixed = 0.0
+        for c in range(votes.shape[1]):
+            mixed += (2 * c + 1) * votes[i, c]
+        slot = int(abs(mixed * 64)) % len(last)
+        found = int(np.int64(last[slot]))
+        same = found >= 0
+        for c in range(votes.shape[1]):
+            same = same and listed[found, c] == votes[i, c]
+        if not same:
+            found = size
+            last[slot] = size
+            size += 1
+            for c in range(votes.shape[1]):
+                listed[found, c] = votes[i, c]
+        kind[i] = found
