@@ -32,6 +32,7 @@ from budgetforest.costs import read_costs
 from budgetforest.crossfit import ENOUGH, Record, turns
 from budgetforest.forest import BELIEF, Answer
 from budgetforest.frontier import (
+    STEPS,
     Allowed,
     first_allowed,
     most_likely_share,
@@ -494,9 +495,9 @@ def test_progress_is_one_bar_over_all_pools(rows, capsys):
     few = slice(0, 120)
     BudgetForestClassifier(8, max_trees=2, random_state=0, verbose=1).fit(rows[0][few], rows[1][few])
     shown = capsys.readouterr().err
-    n = 3 * n_pools(12)  # the training rows take two turns before
+    n = STEPS * 3 * n_pools(12)  # the training rows take two turns before
     assert f"{n}/{n}" in shown
-    assert shown.count("pools") == 1
+    assert shown.count("steps") == 1
 
 
 def test_without_a_budget_nothing_exits_before_it_is_certain(rows):

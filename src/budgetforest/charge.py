@@ -20,6 +20,7 @@ from budgetforest.jit import kernel
 from budgetforest.ledger import Ledger, Prices, charge_leaves, charge_rows, open_ledger, part_of
 from budgetforest.settle import BLOCK, Exits, exits_for, exits_in, settle_rows
 from budgetforest.table import Numbers
+from budgetforest.threads import leave_if_alone
 from budgetforest.tree import Tree
 from budgetforest.waiting import queues, walked_for
 from budgetforest.walks import TILE, leaves_in_step, leaves_of, met_before, paces, with_copies
@@ -183,6 +184,7 @@ def _for_blocks(
     block: Callable[[slice, Matrix], object], X: Numbers, pool: Executor | None = None, size: int = BLOCK
 ) -> None:
     def at(start: int) -> None:
+        leave_if_alone()
         rows = slice(start, start + size)
         block(rows, np.require(X[rows], requirements=["C", "W"]))
 

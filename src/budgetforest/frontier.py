@@ -66,6 +66,8 @@ PRUNED_AT = (0.1, 0.5)
 """Rates of pruning: what the price of a whole pool is worth, as a share of the error without features."""
 FORESTS = 21
 """How many are measured of a pool, at most: seven, each in three sizes."""
+STEPS = 15
+"""Of a pool, as people are told: seven forests grown, seven measured, the end."""
 THRESHOLDS = 32
 """Exits tried of every forest."""
 
@@ -94,18 +96,20 @@ def grow_frontier(ground: Ground, settings: Settings, tell: Tell = quiet, keep: 
 class Headway:
     """How far the pools of all trainings have come, for people."""
 
-    def __init__(self, tell: Tell, total: int) -> None:
-        self.tell, self.done, self.total = tell, 0, total
+    def __init__(self, tell: Tell, pools: int) -> None:
+        self.tell, self.done, self.total = tell, 0, STEPS * pools
 
     def now(self, what: str) -> None:
-        """What is being done."""
-        self.tell("pools", self.done, self.total, what)
+        """What is being done next; the last step of a pool is its end."""
+        self.tell("steps", self.done, self.total, what)
+        if (self.done + 1) % STEPS:
+            self.done += 1
 
     def of(self, pools: Iterable[list[Offer]]) -> Iterator[list[Offer]]:
         """The same pools, counted."""
         for found in pools:
-            self.done += 1
-            self.now("")
+            self.done += STEPS - self.done % STEPS
+            self.tell("steps", self.done, self.total)
             yield found
 
 
@@ -160,10 +164,13 @@ def offers_of(
     """The forests of one pool, that of best cuts first, with all their exits measured."""
     found = dict(grow_pool(ground, features, context, settings, now))
     found |= prune_forest(next(iter(found.values())), features, context, ground)
-    return [
-        Offer(recipe, forest, measure(ground, forest, recipe, context, settings.answer, allowed), 1)
-        for recipe, forest in found.items()
-    ]
+    offers = []
+    for recipe, forest in found.items():
+        now(f"{recipe}: errors")
+        offers.append(
+            Offer(recipe, forest, measure(ground, forest, recipe, context, settings.answer, allowed), 1)
+        )
+    return offers
 
 
 def grow_pool(
@@ -191,9 +198,10 @@ def grow_pool(
         recipe = Recipe(features=size, cuts=cuts)
         now(str(recipe))
         yield recipe, list(ground.independent(growth, n_trees, bootstrap))
-    for recipe, grown in (*(way() for way in boosted), (Recipe(features=size, rate=rate), reusing())):
+    for wait in (*boosted, lambda: (Recipe(features=size, rate=rate), reusing())):
+        now(f"pool of {size}, boosted or reusing")
+        recipe, grown = wait()
         if grown:
-            now(str(recipe))
             yield recipe, grown
 
 

@@ -24,6 +24,7 @@ from budgetforest.grow import Sample
 from budgetforest.outcome import Outcome, error_of, outcomes_of
 from budgetforest.saving import Growth, Owned, grow_one, grow_saving
 from budgetforest.split import Splitter
+from budgetforest.threads import while_awaited
 from budgetforest.train import Rows, Settings, Totals, sample_of, totals_of
 from budgetforest.trained import context_for
 from budgetforest.tree import Tree
@@ -131,7 +132,7 @@ def reuse_here(
     number: int, sample: Sample, growth: Growth, costs: Costs, seed: int, payers: float
 ) -> list[Tree]:
     """So many trees, each grown in view of those before."""
-    return list(islice(grow_saving(sample, growth, costs, seed, True, payers), number))
+    return list(islice(while_awaited(grow_saving(sample, growth, costs, seed, True, payers)), number))
 
 
 def boost_here(
@@ -140,7 +141,7 @@ def boost_here(
     """Boosted trees on rows at hand."""
 
     def trees(boost: Boost) -> Iterator[Tree]:
-        return boosted_trees(sample, boost, settings.costs, settings.seed)
+        return while_awaited(boosted_trees(sample, boost, settings.costs, settings.seed))
 
     def error(grown: list[Tree], context: Context) -> float:
         weight = int(validation.weight.sum())

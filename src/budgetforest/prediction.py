@@ -80,12 +80,12 @@ class Prediction(LiveAcquisition):
 
     @contextmanager
     def _threads(self) -> Iterator[tuple[ThreadPoolExecutor, int]]:
-        from concurrent.futures import ThreadPoolExecutor
-
         from joblib import effective_n_jobs
 
+        from budgetforest.threads import threads
+
         n_jobs = effective_n_jobs(self.n_jobs)
-        with ThreadPoolExecutor(n_jobs, "budgetforest") as pool:
+        with threads(n_jobs) as pool:
             yield pool, n_jobs
 
     # Tables ------------------------------------------------------------------------------------

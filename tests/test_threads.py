@@ -1,0 +1,53 @@
+"""Whoever waits for threads may go at any time; they do not work on for nobody."""
+
+import time
+from concurrent.futures import CancelledError
+from itertools import count
+
+import numpy as np
+import pytest
+
+from budgetforest import BudgetForestClassifier, ground
+from budgetforest.threads import leave_if_alone, threads, while_awaited
+
+
+def test_work_ends_when_nobody_waits_and_what_has_not_begun_never_does():
+    begun = []
+
+    def work():
+        begun.append(True)
+        for _ in while_awaited(count()):
+            time.sleep(0.001)
+
+    with pytest.raises(KeyboardInterrupt), threads(1) as pool:
+        futures = [pool.submit(work) for _ in range(3)]
+        while not begun:
+            time.sleep(0.001)
+        raise KeyboardInterrupt
+    assert len(begun) == 1
+    assert isinstance(futures[0].exception(), CancelledError)
+    assert all(future.cancelled() for future in futures[1:])
+
+
+def test_work_that_is_awaited_is_done():
+    leave_if_alone()  # a thread of somebody else
+    with threads(2) as pool:
+        assert list(pool.map(lambda n: sum(while_awaited(range(n))), range(5))) == [0, 0, 1, 3, 6]
+
+
+@pytest.mark.filterwarnings("ignore::budgetforest.BudgetForestWarning")
+def test_a_training_that_is_stopped_leaves_its_boosting(monkeypatch):
+    """Boosting without end, so that the test would hang if it went on."""
+    boosted = ground.boosted_trees
+    monkeypatch.setattr(
+        ground, "boosted_trees", lambda *given: (tree for _ in count() for tree in [next(boosted(*given))])
+    )
+    monkeypatch.setattr(ground, "islice", lambda trees, number: trees)
+
+    def stop(*given, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ground.OwnGround, "independent", stop)
+    X = np.random.default_rng(0).random((200, 3))
+    with pytest.raises(KeyboardInterrupt):
+        BudgetForestClassifier(2, random_state=0, n_jobs=2).fit(X, X[:, 0] > X[:, 1])
