@@ -12,18 +12,22 @@ from budgetforest.threads import leave_if_alone, threads, while_awaited
 
 
 def test_work_ends_when_nobody_waits_and_what_has_not_begun_never_does():
-    begun = []
+    begun, futures = [], []
 
     def work():
         begun.append(True)
         for _ in while_awaited(count()):
             time.sleep(0.001)
 
-    with pytest.raises(KeyboardInterrupt), threads(1) as pool:
-        futures = [pool.submit(work) for _ in range(3)]
-        while not begun:
-            time.sleep(0.001)
-        raise KeyboardInterrupt
+    def begin_and_go():
+        with threads(1) as pool:
+            futures.extend(pool.submit(work) for _ in range(3))
+            while not begun:
+                time.sleep(0.001)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        begin_and_go()
     assert len(begun) == 1
     assert isinstance(futures[0].exception(), CancelledError)
     assert all(future.cancelled() for future in futures[1:])
