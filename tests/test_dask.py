@@ -48,7 +48,7 @@ def many_levels(monkeypatch):
     monkeypatch.setattr(levels, "SHARES", 20)
     monkeypatch.setattr(levels, "MOST_COUNTS", 6000)
     monkeypatch.setattr(places, "RANGE_ROWS", 40)
-    monkeypatch.setattr(edges, "MANY", 16)
+    monkeypatch.setattr(edges, "FEW", 16)
     monkeypatch.setattr(crossfit, "ENOUGH", 60)
 
 

@@ -17,7 +17,7 @@ from budgetforest.train import Settings, Totals, draws_of
 
 def coded(cluster: Cluster, train: list[Future], total: Totals, settings: Settings) -> tuple[Spread, Flags]:
     """The rows as codes, and which features are constant."""
-    found = outline(cluster, train, settings)
+    found = outline(cluster, train, total.rows, settings)
     columns = cluster.run(_first, found)
     n_cells, constant = cluster.values(cluster.run(_known, found))
     blocks = cluster.each(encoded, train, starts_of(cluster, train, total), columns)

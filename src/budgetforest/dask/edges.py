@@ -7,6 +7,7 @@ only the values there are brought together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
@@ -35,8 +36,11 @@ from budgetforest.draws import in_order
 from budgetforest.split import Splitter
 from budgetforest.train import Rows, Settings
 
-MANY = 2**16
-"""Distinct values of a column that are brought together as they are; of more, so many pivots are."""
+FEW, MANY = 2**10, 2**16
+"""The least and the most pivots; distinct values of a column are brought together as they are up to these."""
+
+INSIDE = 2**20
+"""Values of a column between pivots that are brought together, about, and at most."""
 
 
 class Sketch(NamedTuple):
@@ -56,9 +60,11 @@ class Found(NamedTuple):
     """Which have a single value, or none."""
 
 
-def outline(cluster: Cluster, blocks: list[Future], settings: Settings) -> Future:
+def outline(cluster: Cluster, blocks: list[Future], n_rows: int, settings: Settings) -> Future:
     """The columns without codes, and which of them are constant."""
-    most = np.inf if settings.splitter != Splitter.BINNED else max(MANY, settings.max_bins)
+    most = (
+        np.inf if settings.splitter != Splitter.BINNED else n_pivots(n_rows, len(blocks), settings.max_bins)
+    )
     found = []
     for start in range(0, len(settings.schema.names), COLUMN_BLOCK):
         sketches = cluster.total(partial(merge, most), cluster.each(sketch, blocks, start, most))
@@ -67,6 +73,15 @@ def outline(cluster: Cluster, blocks: list[Future], settings: Settings) -> Futur
         inside = cluster.total(merge_all, cluster.each(look_inside, blocks, start, sketches, wanted))
         found.append(cluster.run(find, start, sketches, upto, inside, settings))
     return cluster.run(put_together, found, settings)
+
+
+def n_pivots(n_rows: int, n_blocks: int, max_bins: int) -> int:
+    """How many pivots of a column: those of all blocks are as many as the values between them.
+
+    Two brackets are wanted for each bin.
+    """
+    wanted = 2 * max_bins * n_rows
+    return int(np.clip(max(math.sqrt(wanted / n_blocks), wanted / INSIDE), max(FEW, max_bins), MANY))
 
 
 # What tasks do: all values, or pivots ------------------------------------------------------------
