@@ -183,7 +183,7 @@ def _edges_of_many(known: Matrix, bins: int) -> Floats | None:
         tally(known, low, 1.0, counts)
         values = np.flatnonzero(counts != 0)
         return points_of(Census(values + low, np.cumsum(counts[values]), False), ranked=False, max_bins=bins)
-    scale = per_bucket(low, high, BUCKETS)
+    scale = per_unit(low, high, BUCKETS)
     tally(known, low, scale, counts)
     if np.count_nonzero(counts) <= bins:
         return None
@@ -274,7 +274,7 @@ def encode(column: Matrix, steps: Floats, missing: int, place: Ids, codes: Codes
     """``codes[place[i]]`` = how many steps lie below ``column[i]``; returns whether some are missing."""
     before = np.zeros(min(4 << len(steps).bit_length(), BUCKETS), np.int32)
     low, high = (steps[0], steps[-1]) if len(steps) else (0.0, 0.0)
-    scale = per_bucket(low, high, len(before))
+    scale = per_unit(low, high, len(before))
     levels = count_steps(steps, low, scale, before)
     full = np.append(steps, np.full(1 << levels, np.inf))
     gaps = False
@@ -288,18 +288,16 @@ def encode(column: Matrix, steps: Floats, missing: int, place: Ids, codes: Codes
     return gaps
 
 
-def per_bucket(low: float, high: float, n_buckets: int) -> float:
-    """What the distance of a value from ``low`` is multiplied by for its bucket."""
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        return float(np.float64(n_buckets - 1) / (np.float64(high) - low))
+def per_unit(low: float, high: float, n_buckets: int) -> float:
+    """How many buckets there are to a unit; 1, which is as correct, if that is no number."""
+    with np.errstate(over="ignore", divide="ignore"):
+        scale = float((n_buckets - 1) / (np.float64(high) - low))
+    return scale if 0.0 < scale < np.inf else 1.0
 
 
 @inner
 def bucket_of(x: float, low: float, scale: float, n_buckets: int) -> np.uintp:
-    """The bucket of a value, never before that of a smaller one, however it is rounded.
-
-    The first holds what is not above ``low``, and all where the scale is not a number.
-    """
+    """The bucket of a value, never before that of a smaller one; the first has nothing above ``low``."""
     at = np.ceil((x - low) * scale)
     at = at if at > 0.0 else 0.0
     last = n_buckets - 1.0
