@@ -36,7 +36,13 @@ MANY = 2**12
 BUCKETS = 2**13
 """Parts of its range."""
 
-NONE, ONE = np.uintp(0), np.uintp(1)
+SOME = 2**9
+"""Rows that tell the range."""
+
+UNROLLED = 8
+"""Halvings of many steps that take as long as six in a loop."""
+
+ONE = np.uintp(1)
 
 
 class Columns(NamedTuple):
@@ -168,8 +174,9 @@ def find_points(column: Matrix, weights: Ids | None, *, ranked: bool, max_bins: 
 def _edges_of_few(known: Matrix, bins: int) -> Floats:
     """Edges between so many bins, from the sorted values."""
     ascending: Any = np.sort(known)
-    last = np.flatnonzero(ascending[1:] != ascending[:-1])
-    return _edges_after(ascending, last if len(last) < bins else _ranks(len(ascending), bins) - 1)
+    steps = ascending[1:] != ascending[:-1]
+    many = np.count_nonzero(steps) >= bins
+    return _edges_after(ascending, _ranks(len(ascending), bins) - 1 if many else np.flatnonzero(steps))
 
 
 def _edges_of_many(known: Matrix, bins: int) -> Floats | None:
@@ -183,6 +190,8 @@ def _edges_of_many(known: Matrix, bins: int) -> Floats | None:
         tally(known, low, 1.0, counts)
         values = np.flatnonzero(counts != 0)
         return points_of(Census(values + low, np.cumsum(counts[values]), False), ranked=False, max_bins=bins)
+    some = np.sort(known[:: len(known) // SOME])
+    low, high = float(some[len(some) // 100]), float(some[-len(some) // 100])  # the ends may be far out
     scale = per_unit(low, high, BUCKETS)
     tally(known, low, scale, counts)
     if np.count_nonzero(counts) <= bins:
@@ -361,7 +370,7 @@ def count_steps(steps: Floats, low: float, scale: float, before: Ids) -> int:
     levels = 0
     while most >> levels > 0:
         levels += 1
-    return levels
+    return levels if levels < UNROLLED - 2 else max(levels, UNROLLED)
 
 
 @kernel
@@ -377,12 +386,16 @@ def count_below(
 ) -> None:
     """``encode``, the steps padded: no value is above the padding.
 
-    Steps of a value's bucket are halved; written with shifts, for a branch would be a toss-up.
+    Steps of a value's bucket are halved; written with shifts, for a branch would be a toss-up. Eight
+    halvings, the most of a byte, are unrolled.
     """
     for i in range(len(column)):
         x = column[i]
         below = np.uintp(before[bucket_of(x, low, scale, len(before))])
-        for level in range(np.uintp(levels - 1), NONE, -1):
+        for level in range(levels - 1, 0 if levels < UNROLLED else UNROLLED - 1, -1):
+            below += np.uintp(steps[below + (ONE << np.uintp(level)) - ONE] < x) << np.uintp(level)
+        for done in range(UNROLLED - 1 if levels >= UNROLLED else 0):
+            level = UNROLLED - 1 - done
             below += np.uintp(steps[below + (ONE << np.uintp(level)) - ONE] < x) << np.uintp(level)
         codes[np.uintp(place[i])] = below + np.uintp(steps[below] < x)
 
