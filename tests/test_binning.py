@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgetforest.binning import (
-    PER_NUMBER,
+    MANY,
     census_of,
     columns_of,
     encode,
@@ -39,9 +39,8 @@ def test_code_is_at_most_b_if_and_only_if_the_value_is_at_most_edge_b(values, ma
 @pytest.mark.parametrize("max_bins", [2, 5, 256])
 def test_whole_numbers_among_others_have_the_codes_of_a_search(max_bins):
     values = np.array([-3.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 7.0, 7.5, 1e9, np.inf, np.nan])
-    column = np.random.default_rng(0).choice(values[:9], 4096)
+    column = np.random.default_rng(0).choice(values[:9], MANY)
     edges = find_points(column, None, ranked=False, max_bins=max_bins)
-    assert edges[-1] < len(column) / PER_NUMBER  # so that whole numbers are looked up
     codes = np.empty(len(column), np.uint8)
     column[: len(values)] = values
     assert encode(column, edges, 77, np.arange(len(column), dtype=np.int32), codes)
@@ -75,6 +74,36 @@ def test_edges_of_rows_that_weigh_1_are_those_of_the_whole_census(values, bins, 
     column[: gaps * len(column) // 3] = np.nan
     whole = points_of(census_of(column, None), ranked=False, max_bins=bins)
     np.testing.assert_array_equal(find_points(column, None, ranked=False, max_bins=bins), whole)
+
+
+@pytest.mark.parametrize("bins", [2, 20, 256])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "name", ["even", "normal", "skewed", "sparse", "rounded", "whole", "huge", "tiny", "one"]
+)
+def test_edges_of_many_rows_are_those_of_the_whole_census(name, dtype, bins):
+    rng = np.random.default_rng(0)
+    drawn = rng.normal(size=MANY + 500)
+    column = {
+        "even": rng.random(len(drawn)),
+        "normal": drawn,
+        "skewed": np.exp(10 * drawn),
+        "sparse": np.where(drawn > 0.5, drawn, 0.0),
+        "rounded": np.round(drawn, 1),
+        "whole": np.round(900 * drawn),
+        "huge": np.sign(drawn) * np.finfo(dtype).max * rng.random(len(drawn)),
+        "tiny": np.finfo(dtype).smallest_subnormal * np.round(300 * drawn),
+        "one": np.full(len(drawn), 0.1),
+    }[name].astype(dtype)
+    for gaps in (0, 300):
+        column[:gaps] = np.nan
+        whole = points_of(census_of(column, None), ranked=False, max_bins=bins)
+        edges = find_points(column, None, ranked=False, max_bins=bins)
+        np.testing.assert_array_equal(edges, whole)
+        codes = np.empty(len(column), np.uint16)
+        encode(column, edges, 300, np.arange(len(column), dtype=np.int32), codes)
+        expected = np.where(np.isnan(column), 300, np.searchsorted(edges, column.astype(float)))
+        np.testing.assert_array_equal(codes, expected)
 
 
 def test_picked_rows_read_as_copied_ones_do():

@@ -30,10 +30,19 @@ MOST_BYTES = 2**26
 ENCODED = 2**14
 """Rows encoded at a time, as doubles."""
 
-PER_NUMBER = 64
-"""Whole numbers are looked up where there are so many rows for each, or the list would cost more."""
+MANY = 2**12
+"""Rows of a column that is not sorted."""
 
-NONE, ONE, EIGHT = np.uintp(0), np.uintp(1), np.uintp(8)
+BUCKETS = 2**13
+"""Parts of its range."""
+
+SOME = 2**9
+"""Rows that tell the range."""
+
+UNROLLED = 8
+"""Halvings of many steps that take as long as six in a loop."""
+
+ONE = np.uintp(1)
 
 
 class Columns(NamedTuple):
@@ -154,14 +163,57 @@ def find_points(column: Matrix, weights: Ids | None, *, ranked: bool, max_bins: 
     """Distinct values (ranked), or edges between at most ``max_bins`` quantile bins."""
     if ranked or weights is not None:
         return points_of(census_of(column, None if ranked else weights), ranked=ranked, max_bins=max_bins)
-    ascending: Any = np.sort(column)
-    ascending = ascending[: n_known(ascending)]
-    bins = max_bins - int(len(ascending) < len(column))
+    missing = np.isnan(column)
+    gaps = bool(missing.any())
+    known = column[~missing] if gaps else column
+    bins = max_bins - int(gaps)
+    edges = _edges_of_many(known, bins) if len(known) >= MANY else None
+    return _edges_of_few(known, bins) if edges is None else edges
+
+
+def _edges_of_few(known: Matrix, bins: int) -> Floats:
+    """Edges between so many bins, from the sorted values."""
+    ascending: Any = np.sort(known)
     steps = ascending[1:] != ascending[:-1]
-    if np.count_nonzero(steps) >= bins:
-        return quantile_edges(_beside_edges(ascending, bins), bins)
-    last = np.flatnonzero(steps)
-    return midpoints(ascending[last].astype(np.float64), ascending[last + 1].astype(np.float64))
+    many = np.count_nonzero(steps) >= bins
+    return _edges_after(ascending, _ranks(len(ascending), bins) - 1 if many else np.flatnonzero(steps))
+
+
+def _edges_of_many(known: Matrix, bins: int) -> Floats | None:
+    """The same, only values next to edges sorted; None where these might be most of them.
+
+    Values are counted in buckets of equal width. Whole numbers, if few, have a bucket each.
+    """
+    low, high = float(known.min()), float(known.max())
+    counts = np.zeros(BUCKETS, np.int32)
+    if low.is_integer() and high - low < BUCKETS and (np.rint(known) == known).all():
+        tally(known, low, 1.0, counts)
+        values = np.flatnonzero(counts != 0)
+        return points_of(Census(values + low, np.cumsum(counts[values]), False), ranked=False, max_bins=bins)
+    some = np.sort(known[:: len(known) // SOME])
+    low, high = float(some[len(some) // 100]), float(some[-len(some) // 100])  # the ends may be far out
+    scale = per_unit(low, high, BUCKETS)
+    tally(known, low, scale, counts)
+    if np.count_nonzero(counts) <= bins:
+        return None
+    ranks = _ranks(len(known), bins)
+    to = np.zeros(BUCKETS, np.int32)
+    size = find_buckets(counts, ranks, to)
+    if size - counts[0] > len(known) // 2:
+        return None
+    beside = np.empty(size, known.dtype)
+    pick(known, low, scale, to, beside)
+    ascending = np.sort(beside[1:], kind="stable")  # it profits from buckets being in order
+    return _edges_after(ascending, ranks - 1)
+
+
+def _edges_after(ascending: Matrix, places: Counts) -> Floats:
+    """The edges that follow the values at ascending places; none follows the largest value."""
+    low = ascending[places]
+    low = low[np.append(True, low[1:] != low[:-1])[: len(low)]]
+    after = np.searchsorted(ascending, low, "right")
+    after = after[after < len(ascending)]
+    return midpoints(low[: len(after)].astype(np.float64), ascending[after].astype(np.float64))
 
 
 def n_known(ascending: Matrix) -> int:
@@ -170,16 +222,6 @@ def n_known(ascending: Matrix) -> int:
     Sought as a number of their own type: for another one numpy would copy them all.
     """
     return int(np.searchsorted(ascending, ascending.dtype.type(np.nan)))
-
-
-def _beside_edges(ascending: Matrix, bins: int) -> Census:
-    """Of the census of many values only those next to edges, and the largest, without a list of all."""
-    low = np.unique(ascending[_ranks(len(ascending), bins) - 1])
-    after = np.searchsorted(ascending, low, "right")
-    values = np.unique(
-        np.concatenate([low, ascending[np.minimum(after, len(ascending) - 1)], ascending[-1:]])
-    )
-    return Census(values, np.searchsorted(ascending, values, "right"), False)
 
 
 def census_of(column: Matrix, weights: Ids | None) -> Census:
@@ -239,57 +281,123 @@ def midpoints(low: Floats, high: Floats) -> Floats:
 
 def encode(column: Matrix, steps: Floats, missing: int, place: Ids, codes: Codes) -> bool:
     """``codes[place[i]]`` = how many steps lie below ``column[i]``; returns whether some are missing."""
-    full = np.full((1 << len(steps).bit_length()) - 1, np.inf)
-    full[: len(steps)] = steps
-    # counts and pixels are whole numbers: how many steps lie below 0, 1, 2, ... is looked up
-    n_looked_up = 0
-    if len(steps) and steps[-1] < len(column) / PER_NUMBER:
-        n_looked_up = max(int(steps[-1]) + 2, 0)
-    below = np.searchsorted(steps, np.arange(n_looked_up, dtype=np.float64))
+    before = np.zeros(min(4 << len(steps).bit_length(), BUCKETS), np.int32)
+    low, high = (steps[0], steps[-1]) if len(steps) else (0.0, 0.0)
+    scale = per_unit(low, high, len(before))
+    levels = count_steps(steps, low, scale, before)
+    full = np.append(steps, np.full(1 << levels, np.inf))
     gaps = False
     for start in range(0, len(column), ENCODED):
         part = slice(start, start + ENCODED)
-        gaps |= bool(count_below(column[part].astype(np.float64), full, below, missing, place[part], codes))
+        count_below(column[part].astype(np.float64), full, low, scale, before, levels, place[part], codes)
+        absent = np.isnan(column[part])
+        if absent.any():
+            codes[place[part][absent]] = missing
+            gaps = True
     return gaps
+
+
+def per_unit(low: float, high: float, n_buckets: int) -> float:
+    """How many buckets there are to a unit; 1, which is as correct, if that is no number."""
+    with np.errstate(over="ignore", divide="ignore"):
+        scale = float((n_buckets - 1) / (np.float64(high) - low))
+    return scale if 0.0 < scale < np.inf else 1.0
+
+
+@inner
+def bucket_of(x: float, low: float, scale: float, n_buckets: int) -> np.uintp:
+    """The bucket of a value, never before that of a smaller one; the first has nothing above ``low``."""
+    at = np.ceil((x - low) * scale)
+    at = at if at > 0.0 else 0.0
+    last = n_buckets - 1.0
+    return np.uintp(np.int64(at if at < last else last))
+
+
+@kernel
+def tally(column: Matrix, low: float, scale: float, counts: Ids) -> None:
+    """Count values by bucket."""
+    for i in range(len(column)):
+        counts[bucket_of(float(column[i]), low, scale, len(counts))] += 1
+
+
+@kernel
+def find_buckets(counts: Ids, ranks: Counts, to: Ids) -> int:
+    """Say where the values of buckets go that hold a rank, or come next after one; others go to place 0.
+
+    Ranks become those among the values of these buckets; returns how many places there are.
+    """
+    size = 1
+    upto = 0
+    at = 0
+    after = False
+    for bucket in range(len(counts)):
+        if counts[bucket] == 0:
+            continue
+        first = at
+        while at < len(ranks) and ranks[at] <= upto + counts[bucket]:
+            ranks[at] += size - 1 - upto
+            at += 1
+        upto += counts[bucket]
+        if after or at > first:
+            to[bucket] = size
+            size += counts[bucket]
+        after = at > first
+    return size
+
+
+@kernel
+def pick(column: Matrix, low: float, scale: float, to: Ids, picked: Matrix) -> None:
+    """Put each value where its bucket says, one after the other, those of place 0 on top of each other."""
+    for i in range(len(column)):
+        bucket = bucket_of(float(column[i]), low, scale, len(to))
+        at = to[bucket]
+        picked[np.uintp(at)] = column[i]
+        to[bucket] = at + int(at > 0)
+
+
+@kernel
+def count_steps(steps: Floats, low: float, scale: float, before: Ids) -> int:
+    """How many steps are in the buckets ``before`` each; returns how often those of one can be halved."""
+    for step in steps:
+        before[bucket_of(step, low, scale, len(before))] += 1
+    total = 0
+    most = 1
+    for bucket in range(len(before)):
+        here = before[bucket]
+        before[bucket] = total
+        total += here
+        most = max(most, here)
+    levels = 0
+    while most >> levels > 0:
+        levels += 1
+    return levels if levels < UNROLLED - 2 else max(levels, UNROLLED)
 
 
 @kernel
 def count_below(
-    column: Floats, steps: Floats, below_whole: Counts, missing: int, place: Ids, codes: Codes
-) -> bool:
-    """``encode``, the steps padded: no value is above the padding."""
-    levels = NONE
-    while len(steps) >> levels > 0:
-        levels += ONE
-    gaps = False
+    column: Floats,
+    steps: Floats,
+    low: float,
+    scale: float,
+    before: Ids,
+    levels: int,
+    place: Ids,
+    codes: Codes,
+) -> None:
+    """``encode``, the steps padded: no value is above the padding.
+
+    Steps of a value's bucket are halved; written with shifts, for a branch would be a toss-up. Eight
+    halvings, the most of a byte, are unrolled.
+    """
     for i in range(len(column)):
         x = column[i]
-        if 0 <= x < len(below_whole) and np.uintp(x) == x:
-            codes[place[i]] = below_whole[np.uintp(x)]
-        elif np.isnan(x):
-            codes[place[i]] = missing
-            gaps = True
-        else:
-            codes[place[i]] = n_below(steps, levels, x)
-    return gaps
-
-
-@inner
-def n_below(steps: Floats, levels: np.uintp, x: float) -> np.uintp:
-    """How many steps lie below a value.
-
-    The number of steps is one less than a power of two, so every search halves; written with shifts, for
-    a branch would be a toss-up. Eight halvings, the most of a byte, are unrolled.
-    """
-    below = NONE
-    level = levels
-    while level not in (NONE, EIGHT):
-        level -= ONE
-        below += np.uintp(steps[below + (ONE << level) - ONE] < x) << level
-    for done in range(8 if level == EIGHT else 0):
-        level = np.uintp(7 - done)
-        below += np.uintp(steps[below + (ONE << level) - ONE] < x) << level
-    return below
+        below = np.uintp(before[bucket_of(x, low, scale, len(before))])
+        for level in range(levels - 1, 0 if levels < UNROLLED else UNROLLED - 1, -1):
+            below += np.uintp(steps[below + (ONE << np.uintp(level)) - ONE] < x) << np.uintp(level)
+        for done in range(UNROLLED - 1 if levels >= UNROLLED else 0):
+            level = UNROLLED - 1 - done
+            below += np.uintp(steps[below + (ONE << np.uintp(level)) - ONE] < x) << np.uintp(level)
+        codes[np.uintp(place[i])] = below + np.uintp(steps[below] < x)
 
 
 def keys_of(schema: Schema) -> Keys:
