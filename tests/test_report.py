@@ -130,7 +130,7 @@ def test_a_baseline_is_charged_for_what_it_asks(wine):
     assert peer.error == pytest.approx(1 - forest.score(X, y))
     assert peer.cost == charge(from_sklearn(forest, model.costs_), X, Answer.LABEL).spent.mean()
     plain = GaussianNB().fit(X_train, y_train)
-    assert gather(model, X, y, title="", baseline=plain).peer.cost == model.costs_.total
+    assert gather(model, X, y, title="", baseline=plain).peer.cost == model.costs_.most
 
 
 def test_categories_and_missing_values_are_told_as_the_caller_has_them(monkeypatch):

@@ -35,8 +35,9 @@ def template(
 ) -> None:
     """Write a price list to fill in: every feature of DATA at a cost of 1.
 
-    Features that are bought together share a group. With a discount_cost later members of an open
-    group cost that much; without, nothing.
+    Features that are bought together share a group. The first of them that a row acquires pays its cost,
+    later ones their discount_cost, or their cost if theirs is empty. In a group without any discount_cost
+    all have the same cost: the first pays it, the rest are free.
     """
     from budgetforest.reading.header import place_of
 

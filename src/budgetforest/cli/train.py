@@ -134,7 +134,7 @@ def _summary(model: Any, rows: int, path: Path) -> dict[str, Any]:
         "classes": list(model.forest_.classes),
         "trees": model.n_trees_,
         "mean cost": best.cost if best else 0.0,
-        "cost of all": model.costs_.total,
+        "cost of all": model.costs_.most,
         "validation error": best.error if best else None,
         "smaller budgets": len(model.path_),
     }

@@ -90,7 +90,7 @@ class Facts:
     class_rows: list[int]
     n_features: int
     total_cost: float
-    """The price of every feature."""
+    """The most that a row can pay for every feature."""
     scored: bool
     """Whether rows pay for every score (the paper's accounting), so that nothing exits early."""
     chosen: int
@@ -146,7 +146,7 @@ def gather(model: Any, X: Anything, y: Anything, *, title: str, baseline: Any = 
         classes=classes,
         class_rows=np.bincount(rows.truth, minlength=len(classes)).tolist(),
         n_features=len(names),
-        total_cost=costs.total,
+        total_cost=costs.most,
         scored=answer == Answer.PROBA,
         chosen=len(path),
         common_error=float((rows.truth != common).mean()),
@@ -228,7 +228,7 @@ def _peer(baseline: Any, rows: Rows, model: Any) -> Peer | None:
     if baseline is None:
         return None
     wrong = np.asarray(baseline.predict(rows.given)) != np.asarray(model.classes_)[rows.truth]
-    cost = model.costs_.total
+    cost = model.costs_.most
     if _is_forest(baseline):
         cost = float(charge(from_sklearn(baseline, model.costs_), rows.X, Answer.LABEL).spent.mean())
     return Peer(type(baseline).__name__, cost, float(wrong.mean()))
