@@ -203,6 +203,24 @@ def test_a_mismatch_ends_with_code_1_and_no_file(folder, tmp_path):
         (["acquire", "model.safetensors", "--known", "agee=1"], 1, "did you mean 'age'"),
         (["train", "train.csv", "--target", "state", "--out", "no/m"], 2, "make the folder 'no'"),
         (["export", "model.safetensors", "--out", "m.pmml"], 2, "'m.pmml' must end in .json or .onnx"),
+        (["predict", "model.safetensors", "test.csv", "--out", "a.xlsx"], 2, "'a.xlsx' must end in .csv or"),
+        (
+            ["predict", "model.safetensors", "test.csv", "--out", "a.jsonl"],
+            2,
+            "'a.jsonl' must end in .csv or",
+        ),
+        (
+            ["predict", "model.safetensors", "test.csv", "--json", "--out", "a.parquet"],
+            2,
+            "'a.parquet' must end in .jsonl or",
+        ),
+        (
+            ["report", "model.safetensors", "test.csv", "--out", "r.pdf"],
+            2,
+            "'r.pdf' must end in .html or .htm, or have no ending.",
+        ),
+        (["train", "train.csv", "--target", "state", "--out", "m.pkl"], 2, "must end in .safetensors, or"),
+        (["costs", "template", "train.csv", "--out", "costs.xlsx"], 2, "'costs.xlsx' must end in .csv or"),
         (["report", "model.safetensors", "test.csv", "--out", "no/r.html"], 2, "make the folder 'no'"),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from budgetforest.cli.output import OUT, json_option, text_output, write_json
+from budgetforest.cli.output import OutFile, json_option, text_output, write_json
 from budgetforest.cli.sources import TYPED, data_options, is_pipe, open_pipe, open_source
 
 COLUMNS = ("feature", "cost", "group", "discount_cost")
@@ -22,7 +22,7 @@ def costs() -> None:
 @data_options
 @click.option("--target", metavar="COL", help="Column of the labels, which has no price.")
 @click.option("--drop", multiple=True, metavar="COL", help="A column that is no feature; may be repeated.")
-@click.option("--out", type=OUT, help="File to write, else stdout.")
+@click.option("--out", type=OutFile(".csv", ".txt", ""), help="CSV file to write, else stdout.")
 @json_option
 def template(
     data: Path | None,

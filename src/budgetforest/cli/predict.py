@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from budgetforest.cli.output import OUT, json_option, plain, text_output, written_whole
+from budgetforest.cli.output import OutFile, json_option, plain, text_output, written_whole, wrong_ending
 from budgetforest.cli.sources import data_options, load_model, model_argument, open_source, unseen_option
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ Result = TypeVar("Result")
 ANSWERS = ("label", "cost", "acquired")
 """What is written of every row, before its shares."""
 
+CSV, JSON = (".csv", ".txt", ".parquet", ""), (".jsonl", ".ndjson", ".json", ".txt", "")
+"""Endings of the file without and with ``--json``."""
+
 THREADS = 8
 """Blocks in work at a time, at most: memory stays bounded on large machines."""
 
@@ -40,7 +43,9 @@ THREADS = 8
 @click.command()
 @model_argument
 @data_options
-@click.option("--out", type=OUT, help="CSV or .parquet file, else stdout.")
+@click.option(
+    "--out", type=OutFile(), help="File to write, .csv or .parquet, with --json .jsonl; else stdout."
+)
 @click.option(
     "--keep", multiple=True, metavar="COL", help="A column of DATA to copy, as an id; may be repeated."
 )
@@ -68,12 +73,14 @@ def predict(
     from budgetforest.forest import asked_features
     from budgetforest.reading.applying import Reader
 
+    if out is not None and (wrong := wrong_ending(out, JSON if as_json else CSV)):
+        raise click.BadParameter(wrong, param_hint="--out")
     loaded = load_model(model, budget)
     forest = loaded.forest_
     source = open_source(data, sql, database)
     reader = Reader(source, forest.schema, unseen=unseen, asked=asked_features(forest))
     kept = _kept_columns(keep, reader, forest)
-    if out is not None and out.suffix.lower() == ".parquet" and not as_json:
+    if out is not None and out.suffix.lower() == ".parquet":
         with written_whole(out) as beside:
             _write_parquet(_answers(loaded, reader, kept, answer, _columns), beside)
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from budgetforest.cli.output import OUT, json_option, write_json, written_whole
+from budgetforest.cli.output import OutFile, json_option, write_json, written_whole
 from budgetforest.cli.sources import (
     FILE,
     data_options,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @model_argument
 @data_options
 @target_option
-@click.option("--out", type=OUT, help="[default: MODEL.html]")
+@click.option("--out", type=OutFile(".html", ".htm", ""), help="[default: MODEL.html]")
 @click.option("--title", help="The heading of the page.")
 @click.option(
     "--baseline", type=FILE, help="Training rows: a plain random forest learns from them, to compare with."

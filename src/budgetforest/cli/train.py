@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from budgetforest.cli.output import OUT, json_option, write_json
+from budgetforest.cli.output import OutFile, json_option, write_json
 from budgetforest.cli.sources import BUDGET, FILE, Amount, data_options, is_pipe, open_source, tell_unlabelled
 
 
@@ -26,7 +26,7 @@ def _some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int
 @click.option(
     "--validation", type=FILE, help="Rows that measure cost and error, else 30% of DATA are held out."
 )
-@click.option("--out", type=OUT, help="[default: DATA.safetensors]")
+@click.option("--out", type=OutFile(".safetensors", ""), help="[default: DATA.safetensors]")
 @click.option(
     "--checkpoint",
     type=click.Path(file_okay=False, path_type=Path),
