@@ -438,6 +438,7 @@ def test_report_is_written_whole(folder, tmp_path):
     assert page.lower().startswith("<!doctype html>")
     assert "<h1>Who is ill?</h1>" in page
     assert '"RandomForestClassifier"' in page
+    assert '"model file":"model.safetensors","data":"test.csv"' in page
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 

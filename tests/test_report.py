@@ -78,6 +78,12 @@ def test_rows_are_neither_lost_nor_counted_twice(told):
         assert 1 - np.trace(counts) / told.rows == pytest.approx(point.error)
 
 
+def test_whole_numbers_stand_in_the_middle_of_their_bars(told):
+    bars = [bar for bar in told.exits if bar.of == "features"]
+    assert {(bar.low + bar.high) / 2 % 1 for bar in bars} == {0}
+    assert {bar.high - bar.low for bar in bars} == {1}
+
+
 def test_blocks_of_the_flow_tile_those_that_they_come_from(told):
     for place in range(len(told.points)):
         blocks = [b for b in told.flow if b.at == place]

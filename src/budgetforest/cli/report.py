@@ -11,6 +11,7 @@ from budgetforest.cli.output import OutFile, json_option, write_json, written_wh
 from budgetforest.cli.sources import (
     FILE,
     data_options,
+    is_pipe,
     labelled_rows,
     load_model,
     model_argument,
@@ -49,15 +50,19 @@ def report(
 
     It shows what the model costs, how it errs and what it asks for, on rows with labels.
     """
+    from budgetforest.report import report as write
+
     loaded = load_model(model, budget)
-    rows = labelled_rows(open_source(data, sql, database), loaded, target, unseen=unseen)
+    source = open_source(data, sql, database)
+    rows = labelled_rows(source, loaded, target, unseen=unseen)
     plain = None
     if baseline is not None:
         known = open_source(baseline, None, None)
         plain = _plain_forest(labelled_rows(known, loaded, target, unseen=unseen))
     path = out or Path(model.name).with_suffix(".html")
+    files = {"model file": model.name, "data": source.name if data is None or is_pipe(data) else data.name}
     with written_whole(path) as beside:
-        loaded.report(rows.table, rows.labels, title=title, baseline=plain).save(beside)
+        write(loaded, rows.table, rows.labels, title=title, baseline=plain, files=files).save(beside)
     if as_json:
         write_json({"report": str(path), "rows": len(rows.labels)})
     else:

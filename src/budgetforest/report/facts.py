@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -112,6 +112,7 @@ class Facts:
     prices: list[tuple[str, float, str]]
     """Of the features that any forest acquired: name, price, group or nothing."""
     parameters: dict[str, str]
+    """Of the training; before them the files that the model and the rows come from, if they are known."""
 
 
 class Measured(NamedTuple):
@@ -125,7 +126,15 @@ class Measured(NamedTuple):
     full_wrong: Flags
 
 
-def gather(model: Any, X: Anything, y: Anything, *, title: str, baseline: Any = None) -> Facts:
+def gather(
+    model: Any,
+    X: Anything,
+    y: Anything,
+    *,
+    title: str,
+    baseline: Any = None,
+    files: Mapping[str, str] | None = None,
+) -> Facts:
     """Measure a fitted model on labelled rows."""
     rows = rows_of(model, X, y)
     answer: Answer = model.acquire().answer
@@ -162,7 +171,7 @@ def gather(model: Any, X: Anything, y: Anything, *, title: str, baseline: Any = 
         stories=stories_of(courses, rows.X, rows.truth, rows.number, picked, model.forest_.schema),
         certificates=[_bound(certificate) for certificate in model.certificates_],
         prices=_prices(courses, costs, names),
-        parameters={name: _short(value) for name, value in _parameters(model).items()},
+        parameters={name: _short(value) for name, value in {**(files or {}), **_parameters(model)}.items()},
     )
 
 
