@@ -153,6 +153,20 @@ def test_a_column_of_mostly_numbers_says_why_it_is_nominal(write):
     assert rows == [["1"], ["2"], ["none yet"]]
 
 
+@pytest.mark.parametrize("other", ["1", "x", '"0,5"'])
+def test_decimal_commas_among_commas_are_pointed_out(write, other):
+    cells = ['"-0,86"', '"1,25"', '",5"', other]
+    source = write("a,y\n" + "".join(f"{cell},{i % 2}\n" for i, cell in enumerate(cells)))
+    message = "'a' is read as categories, because '-0,86' on line 2 is no number; write decimals with a point"
+    with pytest.warns(UnusualData, match=message):
+        learn(source)
+
+
+def test_texts_with_a_comma_are_no_decimals(write, recwarn):
+    learn(write('a,y\n"1,2",0\nred,1\nblue,1\n'))
+    assert not recwarn
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -14,6 +15,9 @@ from budgetforest.reading.coding import LearningCoder, labels_of, text_of
 from budgetforest.reading.header import NotText, place_of
 from budgetforest.reading.source import Block, Source
 from budgetforest.table import MISSING, Schema, Table
+
+COMMA = re.compile(rb"\s*[+-]?\d*,\d+\s*")
+"""A number with a decimal comma, in a file whose cells are separated by commas."""
 
 Tell = Callable[[int], None]
 """Told how much of a source has been read."""
@@ -63,22 +67,31 @@ def _texts(source: Source, columns: Sequence[int], missing: tuple[str, ...]) -> 
     open_columns = [j for j in columns if source.is_text(j) is None]
     seen_numbers: set[int] = set()
     first: dict[int, str] = {}
+    commas: set[int] = set()
     for block in source.blocks() if open_columns else ():
         numbers = block.numbers(open_columns, missing)
         numeric = ~numbers.other & ~np.isnan(numbers.values)
         seen_numbers |= {open_columns[c] for c in np.flatnonzero(numeric.any(axis=0))}
         for c in np.flatnonzero(numbers.other.any(axis=0)):
-            row = int(numbers.other[:, c].argmax())
-            shown = text_of(block.raw(open_columns[c])[row])
-            first.setdefault(open_columns[c], f"{shown!r} on {block.where(row)}")
-    for j in seen_numbers & set(first):
+            if (j := open_columns[c]) not in first:
+                cells, rows = block.raw(j), np.flatnonzero(numbers.other[:, c]).tolist()
+                first[j] = f"{text_of(cells[rows[0]])!r} on {block.where(rows[0])}"
+                commas |= {j} if _are_decimals([cells[row] for row in rows]) else set()
+    for j in sorted(seen_numbers & set(first) | commas):
+        hint = "if that stands for a missing value, say so with --missing"
+        if j in commas:
+            hint = "write decimals with a point, or put semicolons between the cells of the file"
         warnings.warn(
-            f"column {source.names[j]!r} is read as categories, because {first[j]} is no number; "
-            "if that stands for a missing value, say so with --missing",
+            f"column {source.names[j]!r} is read as categories, because {first[j]} is no number; {hint}",
             UnusualData,
             stacklevel=2,
         )
     return found | set(first)
+
+
+def _are_decimals(cells: Sequence[bytes]) -> bool:
+    """Whether most cells look like numbers with a decimal comma."""
+    return 2 * sum(COMMA.fullmatch(cell) is not None for cell in cells) > len(cells)
 
 
 def _collect(
