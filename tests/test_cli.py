@@ -60,6 +60,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")
     (folder / "train.csv").write_text(patients(0))
     (folder / "test.csv").write_text(patients(1))
+    (folder / "few.csv").write_text(patients(2, 40))
     (folder / "cost.csv").write_text(patients(1).replace("id,", "cost,", 1))
     template = ("costs", "template", folder / "train.csv", "--target", "state", "--drop", "id")
     ok(*template, "--out", folder / "costs.csv")
@@ -167,7 +168,10 @@ def test_a_mismatch_ends_with_code_1_and_no_file(folder, tmp_path):
     assert done.exit_code == 1
     assert "line 8: 'sex' is 'x'" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
-    ok("predict", folder / "model.safetensors", tmp_path / "bad.csv", "--out", out, "--unseen-as-missing")
+    done = run(
+        "predict", folder / "model.safetensors", tmp_path / "bad.csv", "--out", out, "--unseen-as-missing"
+    )
+    assert (done.stdout, done.stderr) == ("", f"wrote {out}\n")
     assert out.read_text().count("\n") == N + 1
 
 
@@ -190,7 +194,8 @@ def test_a_mismatch_ends_with_code_1_and_no_file(folder, tmp_path):
         (["show", "train.csv"], 1, "cannot be loaded"),
         (["show", "model.safetensors", "--tree", "999"], 1, "the trees 1 to"),
         (["show", "model.safetensors", "--budget", "99"], 1, "larger than 20"),
-        (["predict", "model.safetensors", "costs.csv"], 1, "no column 'age', which the model needs"),
+        (["predict", "model.safetensors", "costs.csv"], 1, "costs.csv: there is no column 'age', which the"),
+        (["train", "few.csv", "--target", "state", "--costs", "costs.csv"], 1, "no features with --drop"),
         (["curve", "model.safetensors", "test.csv", "--target", "age"], 1, "'age' is '"),
         (["acquire", "model.safetensors", "--known", "age"], 1, "FEATURE=VALUE"),
         (["acquire", "model.safetensors", "--known", "age=inf"], 1, "a finite number, or unknown"),

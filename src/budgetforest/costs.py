@@ -256,7 +256,7 @@ def _check_complete(listed: Container[str], names: Sequence[str], what: str) -> 
         shown = ", ".join(repr(name) for name in absent[:5])
         raise InvalidCosts(
             f"{what} list no price for {len(absent)} of {len(names)} features ({shown}); "
-            "every feature needs one, 0 for those that are free"
+            "every feature needs one, 0 for those that are free; leave out columns that are no features"
         )
 
 

@@ -44,7 +44,7 @@ def template(
     names = _columns(data, sql, database)
     left_out = [target, *drop] if target is not None else list(drop)
     for name in left_out:
-        place_of(name, names, "which should be left out")
+        place_of(name, names, "which should be left out", str(data or sql))
     features = [name for name in names if name not in left_out]
     if as_json:
         write_json([dict(zip(COLUMNS, (name, 1, None, None), strict=True)) for name in features])
@@ -53,6 +53,8 @@ def template(
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
         writer.writerows((name, 1, "", "") for name in features)
+    if out is not None:
+        click.echo(f"wrote {out}", err=True)
 
 
 def _columns(data: Path | None, sql: str | None, database: str | None) -> tuple[str, ...]:

@@ -52,7 +52,13 @@ def _some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int
     show_default=True,
     help="How sure that must be.",
 )
-@click.option("--max-trees", type=click.IntRange(1), default=100, show_default=True)
+@click.option(
+    "--max-trees",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="Trees of a forest; one that is boosted may have up to five times as many rounds.",
+)
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
 @click.option(
     "--jobs",

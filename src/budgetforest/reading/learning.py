@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,12 +48,14 @@ class Wish(NamedTuple):
 
 def learn_rows(source: Source, wish: Wish, tell: Tell = lambda upto: None) -> Labelled:
     """All rows with a label, and the schema that later rows have to follow."""
-    target = place_of(wish.target, source.names, "which should be the target")
-    left_out = {place_of(name, source.names, "which should be dropped") for name in wish.drop}
+    target = place_of(wish.target, source.names, "which should be the target", source.name)
+    left_out = {place_of(name, source.names, "which should be dropped", source.name) for name in wish.drop}
     features = [j for j in range(len(source.names)) if j != target and j not in left_out]
     if not features:
         raise InvalidData(f"{source.name} has no column besides the target {wish.target!r} to learn from")
-    named = {place_of(name, source.names, "which should be categorical") for name in wish.categorical}
+    named = {
+        place_of(name, source.names, "which should be categorical", source.name) for name in wish.categorical
+    }
     missing = tuple(dict.fromkeys([*MISSING, *wish.missing]))
     nominal = named | _texts(source, [j for j in features if j not in named], missing)
     rows = _collect(source, target, features, nominal & set(features), missing, tell)
@@ -75,7 +78,8 @@ def _texts(source: Source, columns: Sequence[int], missing: tuple[str, ...]) -> 
         for c in np.flatnonzero(numbers.other.any(axis=0)):
             if (j := open_columns[c]) not in first:
                 cells, rows = block.raw(j), np.flatnonzero(numbers.other[:, c]).tolist()
-                first[j] = f"{text_of(cells[rows[0]])!r} on {block.where(rows[0])}"
+                with placed(source.name, block, cells):
+                    first[j] = f"{text_of(cells[rows[0]])!r} on {block.where(rows[0])}"
                 commas |= {j} if _are_decimals([cells[row] for row in rows]) else set()
     for j in sorted(seen_numbers & set(first) | commas):
         hint = "if that stands for a missing value, say so with --missing"
@@ -108,9 +112,9 @@ def _collect(
     codes: list[Floats] = []
     rows = 0
     for block in source.blocks():
-        label = coded(block, target, coders[target])
+        label = coded(block, target, coders[target], source.name)
         kept = ~np.isnan(label)
-        part = _features(block, features, coders, missing)
+        part = _features(block, features, coders, missing, source.name)
         _check_categories(source, coders, target)
         parts.append(part if kept.all() else part[kept])
         codes.append(label[kept])
@@ -132,25 +136,36 @@ def _collect(
 
 
 def _features(
-    block: Block, features: Sequence[int], coders: dict[int, LearningCoder], missing: tuple[str, ...]
+    block: Block,
+    features: Sequence[int],
+    coders: dict[int, LearningCoder],
+    missing: tuple[str, ...],
+    name: str,
 ) -> Floats:
     matrix = np.empty((len(block), len(features)))
     numeric = [j for j in features if j not in coders]
     matrix[:, [c for c, j in enumerate(features) if j not in coders]] = block.numbers(numeric, missing).values
     for c, j in enumerate(features):
         if j in coders:
-            matrix[:, c] = coded(block, j, coders[j])
+            matrix[:, c] = coded(block, j, coders[j], name)
     return matrix
 
 
-def coded(block: Block, column: int, coder: dict[Any, float]) -> Floats:
-    """One column as category numbers."""
+def coded(block: Block, column: int, coder: dict[Any, float], name: str) -> Floats:
+    """One column of a source of that name as category numbers."""
     cells = block.raw(column)
-    try:
+    with placed(name, block, cells):
         return np.array([coder[cell] for cell in cells])
+
+
+@contextmanager
+def placed(name: str, block: Block, cells: Sequence[Any]) -> Iterator[None]:
+    """Says of which source and where a cell is that is not UTF-8."""
+    try:
+        yield
     except NotText as error:
         row = next(row for row, cell in enumerate(cells) if cell == error.raw)
-        raise InvalidData(f"{block.where(row)}: {error}") from None
+        raise InvalidData(f"{name}, {block.where(row)}: {error}") from None
 
 
 def _check_categories(source: Source, coders: dict[int, LearningCoder], target: int) -> None:
