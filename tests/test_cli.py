@@ -19,6 +19,7 @@ from click.testing import CliRunner
 import budgetforest
 from budgetforest.cli import COMMANDS, main
 from budgetforest.costs import PRICE_COLUMNS
+from budgetforest.drawing import tree_lines
 from budgetforest.modelfile import read_trained
 from budgetforest.reading import delimited
 from budgetforest.reading.piped import Piped
@@ -337,7 +338,8 @@ def test_curve_is_that_of_python(folder, model, tmp_path):
 
 def test_show_says_what_the_model_is(folder, model):
     shown = ok("show", folder / "model.safetensors")
-    assert "classes: ill, well" in shown
+    assert "\nbudget: 20\nclasses: ill, well" in shown
+    assert "\nbudget: 3\n" in ok("show", folder / "model.safetensors", "--budget", "3")
     dearest = max(certificate.max_cost for certificate in model.certificates_)
     assert f"no row pays more than {dearest:g} in any one tree; no more is proven" in shown
     for name in model.forest_.schema.names:
@@ -366,10 +368,25 @@ def test_a_drawn_tree_has_all_its_leaves(folder, model):
     drawn = ok("show", folder / "model.safetensors", "--tree", "1").splitlines()
     nodes = model.trees_to_dataframe().query("tree == 0")
     assert len(drawn) == len(nodes)
-    assert sum("? (cost" in line for line in drawn) == nodes["feature"].notna().sum()
+    assert sum("? (" in line for line in drawn) == nodes["feature"].notna().sum()
     root = json.loads(ok("show", folder / "model.safetensors", "--tree", "1", "--json"))
     assert root["feature"] == nodes.iloc[0]["feature"]
     assert len(root["branches"]) == (nodes["parent"] == 0).sum()
+
+
+def test_a_drawn_tree_prices_a_feature_once():
+    X = np.arange(16.0).reshape(-1, 1)
+    table = {"feature": ["x0", "x1"], "cost": [9, 8], "group": "g", "discount_cost": [4, 5]}
+    costs = pytest.importorskip("pandas").DataFrame(table)
+    X, y = np.column_stack([X, X % 4]), np.arange(16) // 4 % 2 + 2 * (np.arange(16) % 4 > 1)
+    model = budgetforest.BudgetForestClassifier(
+        method="paper", alpha=0, costs=costs, max_trees=1, bootstrap=False, random_state=0
+    ).fit(X, y, validation=(X, y))
+    prices = [re.search(r"(x\d)\? \((cost \d|paid)", line) for line in tree_lines(model.forest_, 0)]
+    told = [found.groups() for found in prices if found]
+    assert told[0] in {("x0", "cost 9"), ("x1", "cost 8")}
+    assert {("x0", "paid"), ("x1", "cost 5")} <= {*told} or {("x1", "paid"), ("x0", "cost 4")} <= {*told}
+    assert {price for _, price in told} <= {told[0][1], "paid", "cost 5", "cost 4"}
 
 
 def test_export_writes_what_python_exports(folder, model, tmp_path):
@@ -432,6 +449,13 @@ def test_known_values_are_free_and_an_early_end_is_an_error(folder):
     done = run("acquire", folder / "model.safetensors", input="")
     assert done.exit_code == 1
     assert "the input ended when" in done.stderr
+
+
+def test_acquire_says_that_the_limit_ended_it(folder):
+    done = run("acquire", folder / "model.safetensors", "--limit", "0")
+    assert done.exit_code == 0
+    assert "the limit of 0 ended the questions" in done.stderr
+    assert "limit" not in done.stdout
 
 
 def test_report_is_written_whole(folder, tmp_path):
