@@ -46,7 +46,10 @@ def acquire(
         _describe(flow, need)
         _send(flow, need, schema)
     if flow.limited:
-        click.echo(f"the limit of {limit:g} ended the questions: all that is left costs more", err=True)
+        click.echo(
+            f"the limit of {limit:g} ended the questions: what trees wait for costs more than is left",
+            err=True,
+        )
     decision = flow.decide()
     if as_json:
         write_json(decision._asdict() | {"trace": [step._asdict() for step in decision.trace]})
