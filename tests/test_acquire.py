@@ -302,6 +302,25 @@ def test_trace_tells_what_was_asked_why_and_what_it_cost(model):
     assert len(text.splitlines()) == len(decision.trace) + 1
     assert f"{decision.spent:g} paid" in text
     assert "trees waited" in text
+    assert "votes: '0' " in text
+    assert text.splitlines()[-1].startswith(f"'{decision.label}': ")
+
+
+def test_what_was_unavailable_is_one_line(model):
+    decision = model.predict_one(lambda feature: None)
+    assert len(decision.unavailable) > 1
+    names = ", ".join(decision.unavailable)
+    assert decision.explain().count(f"\nwithout {names}, which were unavailable\n") == 1
+
+
+def test_a_flow_says_whether_its_limit_ended_it(model):
+    for limit in (None, 0, 1, 3):
+        flow = model.acquire(limit=limit)
+        while flow.need is not None:
+            assert not flow.limited
+            with contextlib.suppress(StopIteration):
+                flow.send(value_of(ROW, flow.need.feature))
+        assert flow.limited == (limit is not None and not flow.decide().certain)
 
 
 def test_latency_trades_round_trips_for_cost(model):

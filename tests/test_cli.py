@@ -19,6 +19,7 @@ from click.testing import CliRunner
 import budgetforest
 from budgetforest.cli import COMMANDS, main
 from budgetforest.costs import PRICE_COLUMNS
+from budgetforest.drawing import tree_lines
 from budgetforest.modelfile import read_trained
 from budgetforest.reading import delimited
 from budgetforest.reading.piped import Piped
@@ -60,6 +61,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")
     (folder / "train.csv").write_text(patients(0))
     (folder / "test.csv").write_text(patients(1))
+    (folder / "few.csv").write_text(patients(2, 40))
     (folder / "cost.csv").write_text(patients(1).replace("id,", "cost,", 1))
     template = ("costs", "template", folder / "train.csv", "--target", "state", "--drop", "id")
     ok(*template, "--out", folder / "costs.csv")
@@ -167,7 +169,10 @@ def test_a_mismatch_ends_with_code_1_and_no_file(folder, tmp_path):
     assert done.exit_code == 1
     assert "line 8: 'sex' is 'x'" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
-    ok("predict", folder / "model.safetensors", tmp_path / "bad.csv", "--out", out, "--unseen-as-missing")
+    done = run(
+        "predict", folder / "model.safetensors", tmp_path / "bad.csv", "--out", out, "--unseen-as-missing"
+    )
+    assert (done.stdout, done.stderr) == ("", f"wrote {out}\n")
     assert out.read_text().count("\n") == N + 1
 
 
@@ -190,7 +195,8 @@ def test_a_mismatch_ends_with_code_1_and_no_file(folder, tmp_path):
         (["show", "train.csv"], 1, "cannot be loaded"),
         (["show", "model.safetensors", "--tree", "999"], 1, "the trees 1 to"),
         (["show", "model.safetensors", "--budget", "99"], 1, "larger than 20"),
-        (["predict", "model.safetensors", "costs.csv"], 1, "no column 'age', which the model needs"),
+        (["predict", "model.safetensors", "costs.csv"], 1, "costs.csv: there is no column 'age', which the"),
+        (["train", "few.csv", "--target", "state", "--costs", "costs.csv"], 1, "no features with --drop"),
         (["curve", "model.safetensors", "test.csv", "--target", "age"], 1, "'age' is '"),
         (["acquire", "model.safetensors", "--known", "age"], 1, "FEATURE=VALUE"),
         (["acquire", "model.safetensors", "--known", "age=inf"], 1, "a finite number, or unknown"),
@@ -203,6 +209,24 @@ def test_a_mismatch_ends_with_code_1_and_no_file(folder, tmp_path):
         (["acquire", "model.safetensors", "--known", "agee=1"], 1, "did you mean 'age'"),
         (["train", "train.csv", "--target", "state", "--out", "no/m"], 2, "make the folder 'no'"),
         (["export", "model.safetensors", "--out", "m.pmml"], 2, "'m.pmml' must end in .json or .onnx"),
+        (["predict", "model.safetensors", "test.csv", "--out", "a.xlsx"], 2, "'a.xlsx' must end in .csv or"),
+        (
+            ["predict", "model.safetensors", "test.csv", "--out", "a.jsonl"],
+            2,
+            "'a.jsonl' must end in .csv or",
+        ),
+        (
+            ["predict", "model.safetensors", "test.csv", "--json", "--out", "a.parquet"],
+            2,
+            "'a.parquet' must end in .jsonl or",
+        ),
+        (
+            ["report", "model.safetensors", "test.csv", "--out", "r.pdf"],
+            2,
+            "'r.pdf' must end in .html or .htm, or have no ending.",
+        ),
+        (["train", "train.csv", "--target", "state", "--out", "m.pkl"], 2, "must end in .safetensors, or"),
+        (["costs", "template", "train.csv", "--out", "costs.xlsx"], 2, "'costs.xlsx' must end in .csv or"),
         (["report", "model.safetensors", "test.csv", "--out", "no/r.html"], 2, "make the folder 'no'"),
     ],
 )
@@ -314,7 +338,8 @@ def test_curve_is_that_of_python(folder, model, tmp_path):
 
 def test_show_says_what_the_model_is(folder, model):
     shown = ok("show", folder / "model.safetensors")
-    assert "classes: ill, well" in shown
+    assert "\nbudget: 20\nclasses: ill, well" in shown
+    assert "\nbudget: 3\n" in ok("show", folder / "model.safetensors", "--budget", "3")
     dearest = max(certificate.max_cost for certificate in model.certificates_)
     assert f"no row pays more than {dearest:g} in any one tree; no more is proven" in shown
     for name in model.forest_.schema.names:
@@ -343,10 +368,25 @@ def test_a_drawn_tree_has_all_its_leaves(folder, model):
     drawn = ok("show", folder / "model.safetensors", "--tree", "1").splitlines()
     nodes = model.trees_to_dataframe().query("tree == 0")
     assert len(drawn) == len(nodes)
-    assert sum("? (cost" in line for line in drawn) == nodes["feature"].notna().sum()
+    assert sum("? (" in line for line in drawn) == nodes["feature"].notna().sum()
     root = json.loads(ok("show", folder / "model.safetensors", "--tree", "1", "--json"))
     assert root["feature"] == nodes.iloc[0]["feature"]
     assert len(root["branches"]) == (nodes["parent"] == 0).sum()
+
+
+def test_a_drawn_tree_prices_a_feature_once():
+    X = np.arange(16.0).reshape(-1, 1)
+    table = {"feature": ["x0", "x1"], "cost": [9, 8], "group": "g", "discount_cost": [4, 5]}
+    costs = pytest.importorskip("pandas").DataFrame(table)
+    X, y = np.column_stack([X, X % 4]), np.arange(16) // 4 % 2 + 2 * (np.arange(16) % 4 > 1)
+    model = budgetforest.BudgetForestClassifier(
+        method="paper", alpha=0, costs=costs, max_trees=1, bootstrap=False, random_state=0
+    ).fit(X, y, validation=(X, y))
+    prices = [re.search(r"(x\d)\? \((cost \d|paid)", line) for line in tree_lines(model.forest_, 0)]
+    told = [found.groups() for found in prices if found]
+    assert told[0] in {("x0", "cost 9"), ("x1", "cost 8")}
+    assert {("x0", "paid"), ("x1", "cost 5")} <= {*told} or {("x1", "paid"), ("x0", "cost 4")} <= {*told}
+    assert {price for _, price in told} <= {told[0][1], "paid", "cost 5", "cost 4"}
 
 
 def test_export_writes_what_python_exports(folder, model, tmp_path):
@@ -411,6 +451,13 @@ def test_known_values_are_free_and_an_early_end_is_an_error(folder):
     assert "the input ended when" in done.stderr
 
 
+def test_acquire_says_that_the_limit_ended_it(folder):
+    done = run("acquire", folder / "model.safetensors", "--limit", "0")
+    assert done.exit_code == 0
+    assert "the limit of 0 ended the questions" in done.stderr
+    assert "limit" not in done.stdout
+
+
 def test_report_is_written_whole(folder, tmp_path):
     pytest.importorskip("altair")
     out = tmp_path / "report.html"
@@ -420,6 +467,7 @@ def test_report_is_written_whole(folder, tmp_path):
     assert page.lower().startswith("<!doctype html>")
     assert "<h1>Who is ill?</h1>" in page
     assert '"RandomForestClassifier"' in page
+    assert '"model file":"model.safetensors","data":"test.csv"' in page
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 

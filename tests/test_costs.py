@@ -1,5 +1,6 @@
 """Price lists from every source, what groups mean, and what rows pay in the end."""
 
+import itertools
 import re
 
 import numpy as np
@@ -128,6 +129,16 @@ def test_panel_member_without_discount_always_costs_the_same():
     table = {**TABLE, "group": ["p", "p", None], "discount_cost": [20, None, None]}
     found = prices(pd.DataFrame(table))
     assert found.discount[2] == found.least[2] == 5
+
+
+def test_everything_costs_what_the_dearest_order_does():
+    table = {**TABLE, "group": ["p", "p", "p"], "discount_cost": [20, 2, 1]}  # mri, bp, age
+    found = prices(pd.DataFrame(table))
+    orders = itertools.permutations(range(3))
+    dearest = max(found.cost[first] + found.discount[list(later)].sum() for first, *later in orders)
+    assert found.most == dearest == 303
+    assert prices([7, 7, 2], ["camera", "camera", None]).most == 9
+    assert prices([1, 2, 3]).most == 6
 
 
 def test_feature_alone_in_its_group_never_uses_its_discount():

@@ -153,14 +153,28 @@ def test_a_column_of_mostly_numbers_says_why_it_is_nominal(write):
     assert rows == [["1"], ["2"], ["none yet"]]
 
 
+@pytest.mark.parametrize("other", ["1", "x", '"0,5"'])
+def test_decimal_commas_among_commas_are_pointed_out(write, other):
+    cells = ['"-0,86"', '"1,25"', '",5"', other]
+    source = write("a,y\n" + "".join(f"{cell},{i % 2}\n" for i, cell in enumerate(cells)))
+    message = "'a' is read as categories, because '-0,86' on line 2 is no number; write decimals with a point"
+    with pytest.warns(UnusualData, match=message):
+        learn(source)
+
+
+def test_texts_with_a_comma_are_no_decimals(write, recwarn):
+    learn(write('a,y\n"1,2",0\nred,1\nblue,1\n'))
+    assert not recwarn
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("", "is empty"),
         ("\n \n", "is empty"),
         ("a,y\n", "has columns but no rows"),
-        ("a,a,y\n1,2,3\n", "columns 1 and 2 are both called 'a'"),
-        ("a,b\n1,2\n", "no column 'y', which should be the target"),
+        ("\na,a,y\n1,2,3\n", r"\.csv, line 2: columns 1 and 2 are both called 'a'"),
+        ("a,b\n1,2\n", r"\.csv: there is no column 'y', which should be the target"),
         ("y\n1\n2\n", "no column besides the target"),
         ("a,y\n1,2\n1,2,3\n", "line 3 has 3 cells, the header 2 columns"),
         ("a,b,y\n1,2,3\n\n1,2\n", "line 4 has 2 cells, the header 3 columns"),
@@ -169,7 +183,8 @@ def test_a_column_of_mostly_numbers_says_why_it_is_nominal(write):
         ('a,y\n"1,2\n3,4\n', "line 2 opens a quote that is never closed"),
         ('a,y\n1,2\n"1"x,2\n', "line 3 has text between a closing quote"),
         ('a,"y\n1,2\n', "a quote in the header"),
-        (b"a,y\nx,2\nJos\xe9,1\n", "line 3: .*'José' if it were Latin-1.*iconv"),
+        (b"a,y\nx,2\nJos\xe9,1\n", r"\.csv, line 3: .*'José' if it were Latin-1.*iconv"),
+        (b"a,y\n1,2\nJos\xe9,1\n", r"\.csv, line 3: .*'José' if it were Latin-1.*iconv"),
         (b"Jos\xe9,y\n1,1\n", "header .* is not UTF-8"),
         ("a,y\n1,0\n".encode("utf-16"), "not a text in UTF-8"),
         ("a,y\r1,2\r3,4\r", "carriage return alone"),
@@ -206,7 +221,10 @@ def test_later_rows_follow_the_schema_wherever_columns_stand(write):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a,b\n1,red\n\nten,red\n", "line 4: 'a' is 'ten', which is not a finite number"),
+        (
+            "a,b\n1,red\n\nten,red\n",
+            "line 4: 'a' is 'ten', which is not a finite number; .* an empty cell, or one of NA, N/A,",
+        ),
         ("a,b\ninf,red\n", "line 2: 'a' is 'inf', which is not a finite number"),
         ("a,b\n1e400,red\n", "line 2: 'a' is '1e400', which is not a finite number"),
         ('a,b\n1,"x\ny"\n', "line 2: 'b' is 'x\\\\ny', which was not there in training"),
@@ -226,6 +244,11 @@ def test_unseen_categories_may_be_missing(write):
 def test_an_absent_feature_is_named(write):
     with pytest.raises(InvalidData, match="no column 'b', which the model needs"):
         Reader(write("a,c\n1,2\n"), SCHEMA)
+
+
+def test_a_later_file_that_is_not_utf_8_is_named(write):
+    with pytest.raises(InvalidData, match=r"\.csv, line 2: .*'José' if it were Latin-1"):
+        list(Reader(write(b"a,b\nJos\xe9,red\n"), SCHEMA).pieces())
 
 
 def test_labels_of_later_rows_are_those_of_the_model(write):

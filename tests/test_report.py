@@ -78,6 +78,12 @@ def test_rows_are_neither_lost_nor_counted_twice(told):
         assert 1 - np.trace(counts) / told.rows == pytest.approx(point.error)
 
 
+def test_whole_numbers_stand_in_the_middle_of_their_bars(told):
+    bars = [bar for bar in told.exits if bar.of == "features"]
+    assert {(bar.low + bar.high) / 2 % 1 for bar in bars} == {0}
+    assert {bar.high - bar.low for bar in bars} == {1}
+
+
 def test_blocks_of_the_flow_tile_those_that_they_come_from(told):
     for place in range(len(told.points)):
         blocks = [b for b in told.flow if b.at == place]
@@ -130,7 +136,7 @@ def test_a_baseline_is_charged_for_what_it_asks(wine):
     assert peer.error == pytest.approx(1 - forest.score(X, y))
     assert peer.cost == charge(from_sklearn(forest, model.costs_), X, Answer.LABEL).spent.mean()
     plain = GaussianNB().fit(X_train, y_train)
-    assert gather(model, X, y, title="", baseline=plain).peer.cost == model.costs_.total
+    assert gather(model, X, y, title="", baseline=plain).peer.cost == model.costs_.most
 
 
 def test_categories_and_missing_values_are_told_as_the_caller_has_them(monkeypatch):

@@ -142,6 +142,31 @@ def test_stories_change_with_the_row(visit, report):
         assert f"for {told.spent:g}." in texts(page, "story-text")[0]
 
 
+FRAMES = "#flow svg .mark-rect path[stroke='var(--ink)']"
+
+
+def test_the_flow_frames_the_way_of_the_chosen_row(visit, report):
+    page = visit(report)
+    assert "the first five steps" in page.locator("section", has=page.locator("#flow")).inner_text()
+    for place in (0, len(report.facts.stories) - 1):
+        page.get_by_label("Row", exact=True).select_option(str(place))
+        story = report.facts.stories[place]
+        told = story.tellings[report.facts.chosen]
+        page.wait_for_timeout(100)
+        frames = page.locator(FRAMES)
+        assert 1 <= frames.count() <= min(told.asked + 1, 5)
+        blocks = page.locator("#flow svg .mark-rect path[aria-roledescription]:not([stroke='var(--ink)'])")
+        tops = {(box["x"], box["y"]) for box in (block.bounding_box() for block in blocks.all())}
+        assert all((box["x"], box["y"]) in tops for box in (one.bounding_box() for one in frames.all()))
+
+
+def test_charts_say_what_they_show_and_trees_count_from_one(visit, report):
+    page = visit(report)
+    said = [chart.get_attribute("aria-label") for chart in page.locator(".chart").all()]
+    assert len({*said} - {None, ""}) == 6
+    assert page.locator("#trees tr td").first.text_content() == "1"
+
+
 def boxes(page, selector):
     return [mark.bounding_box() for mark in page.locator(f"#curve svg {selector}").all()]
 

@@ -107,15 +107,24 @@ class Decision(NamedTuple):
         lines = []
         for s in self.trace:
             outlook = zip(self.classes, s.votes, s.possible, strict=True)
-            votes = ", ".join(f"{c} {low:{digits}} to {high:{digits}}" for c, low, high in outlook if high)
+            votes = ", ".join(
+                f"{quoted(c)} {low:{digits}} to {high:{digits}}" for c, low, high in outlook if high
+            )
             value = "unavailable" if s.value is UNAVAILABLE else f"= {s.value!r}"
             lines.append(f"{s.feature} {value} (cost {s.cost:g}, {s.waiting} trees waited); {what}: {votes}")
-        lines += [f"without {name}, which was unavailable" for name in self.unavailable]
+        if self.unavailable:
+            verb = "was" if len(self.unavailable) == 1 else "were"
+            lines.append(f"without {', '.join(self.unavailable)}, which {verb} unavailable")
         sure = "certain" if self.certain else f"believed to {max(self.belief):.0%}, not certain"
         share = f"{self.bounds[0]:.0%} to {self.bounds[1]:.0%} of the votes"
         if scored:
             share = f"{self.bounds[0]:.0%} to {self.bounds[1]:.0%} if every tree were asked"
-        return "\n".join([*lines, f"{self.label!r}: {sure}, {share}, {self.spent:g} paid"])
+        return "\n".join([*lines, f"{quoted(self.label)}: {sure}, {share}, {self.spent:g} paid"])
+
+
+def quoted(label: Any) -> str:
+    """A label for people, told apart from figures beside it."""
+    return repr(str(label))
 
 
 def acquire(
@@ -326,6 +335,12 @@ class Acquisition(Generator[Need, Any, Decision]):
     def _is_decided(self) -> bool:
         """Whether the label is certain, or believed enough."""
         return self._certain_label() is not None or max(self._belief) >= self.forest.enough
+
+    @property
+    def limited(self) -> bool:
+        """Whether the limit ended the questions: trees wait for what the row may not pay."""
+        decided = self.answer == Answer.LABEL and self._is_decided()
+        return self.need is None and bool(self._queue) and not decided
 
     def _next_need(self) -> Need | None:
         """The feature to ask for, None when the row is decided or can afford no more."""

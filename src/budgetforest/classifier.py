@@ -80,7 +80,8 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         columns ``feature,cost`` and optionally ``group,discount_cost``.
     groups : None, list or dict
         Features bought together, by column order or by name. Later members of a group cost their
-        ``discount_cost``, or nothing if the price list has none (a sensor).
+        ``discount_cost``, or their full price where that is empty; nothing if no member has one (a sensor,
+        with one price for all).
     method : "auto" or "paper"
         "auto": forests and boosted trees that reuse what is paid, on pools of features, with probable
         exit; at every budget the one that errs least on validation rows. "paper": Algorithm 1, with the

@@ -2,7 +2,8 @@
 
 A group is bought together. Its first member acquired for a row pays its ``cost``, every later one its
 ``discount``: 0 for a *sensor* (one price for all its columns), the published reduced price for a
-*panel* (one blood draw, several tests). A feature alone in its group never uses its discount.
+*panel* (one blood draw, several tests), where a member without one always pays its ``cost``. A feature alone
+in its group never uses its discount.
 """
 
 from __future__ import annotations
@@ -52,6 +53,13 @@ class Costs(NamedTuple):
     def total(self) -> float:
         """The price of everything, acquired in column order."""
         return float(self.prices(np.ones(len(self.cost), bool)).sum())
+
+    @property
+    def most(self) -> float:
+        """The most that a row can pay for everything: in every group the dearest order."""
+        opening: Floats = np.zeros(len(self.group_names))
+        np.maximum.at(opening, self.group, self.cost - self.discount)
+        return float(self.discount.sum() + opening.sum())
 
     def prices(self, features: Flags) -> Floats:
         """(groups) the price of some features, acquired in column order, by group."""
@@ -248,7 +256,7 @@ def _check_complete(listed: Container[str], names: Sequence[str], what: str) -> 
         shown = ", ".join(repr(name) for name in absent[:5])
         raise InvalidCosts(
             f"{what} list no price for {len(absent)} of {len(names)} features ({shown}); "
-            "every feature needs one, 0 for those that are free"
+            "every feature needs one, 0 for those that are free; leave out columns that are no features"
         )
 
 
@@ -286,7 +294,7 @@ def _assemble(prices: Sequence[_Price], names: Sequence[str]) -> Costs:
 def _discounts(
     label: str, features: Sequence[int], prices: Sequence[_Price], names: Sequence[str]
 ) -> list[float]:
-    """Discounts of one group: published ones for a panel, zero for a sensor."""
+    """Discounts of one group: published ones for a panel, where none is the full price; zero for a sensor."""
     given = [prices[j].discount for j in features]
     if any(d is not None for d in given):
         return [prices[j].cost if d is None else d for j, d in zip(features, given, strict=True)]
@@ -296,6 +304,6 @@ def _discounts(
             raise InvalidCosts(
                 f"{prices[j].where}group {label!r} has two prices, {prices[first].cost} for "
                 f"{names[first]!r} and {prices[j].cost} for {names[j]!r}; a sensor has one price for all "
-                "its columns (give 'discount_cost' if later members are cheaper)"
+                "its columns; where they differ, say with 'discount_cost' what later ones cost"
             )
     return [0.0] * len(features)

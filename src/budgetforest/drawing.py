@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
 
 from budgetforest.arrays import LEAF
+from budgetforest.costs import Costs
 from budgetforest.forest import BELIEF, Forest, Voting, tree_of
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree
 
@@ -29,25 +31,41 @@ def tree_nodes(forest: Forest, number: int) -> dict[str, Any]:
 
 def tree_lines(forest: Forest, number: int) -> list[str]:
     """A tree as an indented text."""
-    return list(_lines(tree_nodes(forest, number)))
+    return list(_lines(tree_nodes(forest, number), forest))
 
 
-def _lines(root: dict[str, Any]) -> Iterator[str]:
+def _lines(root: dict[str, Any], forest: Forest) -> Iterator[str]:
     """Depth first, without recursion: trees may be deeper than Python's stack."""
-    stack = [(root, "", "")]
+    column = {name: j for j, name in enumerate(forest.schema.names)}
+    nothing: frozenset[int] = frozenset()
+    stack = [(root, "", "", nothing)]
     while stack:
-        node, first, rest = stack.pop()
-        yield first + (f"{node['when']}: " if "when" in node else "") + _said(node)
+        node, first, rest, above = stack.pop()
+        below, price = above, ""
+        if "feature" in node:
+            j = column[node["feature"]]
+            below, price = above | {j}, _price(j, above, forest.costs)
+        yield first + (f"{node['when']}: " if "when" in node else "") + _said(node, price)
         branches = node.get("branches", [])
         for place, branch in reversed(list(enumerate(branches))):
             last = place == len(branches) - 1
-            stack.append((branch, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  ")))
+            stack.append(
+                (branch, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "), below)
+            )
 
 
-def _said(node: dict[str, Any]) -> str:
+def _price(feature: int, above: AbstractSet[int], costs: Costs) -> str:
+    """What a row pays for a feature that has paid for those above it."""
+    if feature in above:
+        return "paid"
+    opened = any(costs.group[j] == costs.group[feature] for j in above)
+    return f"cost {(costs.discount if opened else costs.cost)[feature]:g}"
+
+
+def _said(node: dict[str, Any], price: str) -> str:
     if "feature" in node:
         rows = f", {node['rows']:g} rows" if "rows" in node else ""
-        return f"{node['feature']}? (cost {node['cost']:g}{rows})"
+        return f"{node['feature']}? ({price}{rows})"
     if "score" in node:
         return f"{node['label']} ({node['score']:+.3f})"
     return f"{node['label']} ({node['share']:.0%} of {node['rows']:g} rows)"

@@ -45,6 +45,11 @@ def acquire(
     while (need := flow.need) is not None:
         _describe(flow, need)
         _send(flow, need, schema)
+    if flow.limited:
+        click.echo(
+            f"the limit of {limit:g} ended the questions: what trees wait for costs more than is left",
+            err=True,
+        )
     decision = flow.decide()
     if as_json:
         write_json(decision._asdict() | {"trace": [step._asdict() for step in decision.trace]})
@@ -82,13 +87,18 @@ def _describe(flow: Acquisition, need: Need) -> None:
 
 def _votes(least: tuple[float, ...], most: tuple[float, ...], state: Decision) -> str:
     """Votes of every class that can still win any, and what is believed."""
-    outlook = zip(state.classes, least, most, state.belief, strict=True)
+    from budgetforest.acquisition import quoted
+
+    outlook = zip(map(quoted, state.classes), least, most, state.belief, strict=True)
     return ", ".join(f"{name} {low:g} to {high:g} (belief {b:.0%})" for name, low, high, b in outlook if high)
 
 
 def _beliefs(state: Decision) -> str:
     """What is believed of every class: scores of boosted trees are no votes."""
-    return ", ".join(f"{name} {b:.0%}" for name, b in zip(state.classes, state.belief, strict=True))
+    from budgetforest.acquisition import quoted
+
+    beliefs = zip(map(quoted, state.classes), state.belief, strict=True)
+    return ", ".join(f"{name} {b:.0%}" for name, b in beliefs)
 
 
 def _send(flow: Acquisition, need: Need, schema: Schema) -> None:

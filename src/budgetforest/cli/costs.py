@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from budgetforest.cli.output import OUT, json_option, text_output, write_json
+from budgetforest.cli.output import OutFile, json_option, text_output, write_json
 from budgetforest.cli.sources import TYPED, data_options, is_pipe, open_pipe, open_source
 
 COLUMNS = ("feature", "cost", "group", "discount_cost")
@@ -22,7 +22,7 @@ def costs() -> None:
 @data_options
 @click.option("--target", metavar="COL", help="Column of the labels, which has no price.")
 @click.option("--drop", multiple=True, metavar="COL", help="A column that is no feature; may be repeated.")
-@click.option("--out", type=OUT, help="File to write, else stdout.")
+@click.option("--out", type=OutFile(".csv", ".txt", ""), help="CSV file to write, else stdout.")
 @json_option
 def template(
     data: Path | None,
@@ -35,15 +35,16 @@ def template(
 ) -> None:
     """Write a price list to fill in: every feature of DATA at a cost of 1.
 
-    Features that are bought together share a group. With a discount_cost later members of an open
-    group cost that much; without, nothing.
+    Features that are bought together share a group. The first of them that a row acquires pays its cost,
+    later ones their discount_cost, or their cost if theirs is empty. In a group without any discount_cost
+    all have the same cost: the first pays it, the rest are free.
     """
     from budgetforest.reading.header import place_of
 
     names = _columns(data, sql, database)
     left_out = [target, *drop] if target is not None else list(drop)
     for name in left_out:
-        place_of(name, names, "which should be left out")
+        place_of(name, names, "which should be left out", str(data or sql))
     features = [name for name in names if name not in left_out]
     if as_json:
         write_json([dict(zip(COLUMNS, (name, 1, None, None), strict=True)) for name in features])
@@ -52,6 +53,8 @@ def template(
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
         writer.writerows((name, 1, "", "") for name in features)
+    if out is not None:
+        click.echo(f"wrote {out}", err=True)
 
 
 def _columns(data: Path | None, sql: str | None, database: str | None) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ def _is_number(text: str) -> bool:
 class OutFile(click.Path):
     """A file to write, in a folder that can be written: found out before the work, not after it.
 
-    With ``endings`` its name has one of them.
+    With ``endings`` its name has one of them; "" is none.
     """
 
     def __init__(self, *endings: str) -> None:
@@ -93,14 +93,19 @@ class OutFile(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """The path of the file."""
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
-        if self.endings and path.suffix.lower() not in self.endings:
-            self.fail(f"{str(path)!r} must end in {' or '.join(self.endings)}.", param, ctx)
+        if self.endings and (wrong := wrong_ending(path, self.endings)):
+            self.fail(wrong, param, ctx)
         if not os.access(path.absolute().parent, os.W_OK):
             self.fail(f"{str(path)!r} cannot be written: make the folder {str(path.parent)!r}", param, ctx)
         return path
 
 
-OUT = OutFile()
+def wrong_ending(path: Path, endings: Sequence[str]) -> str | None:
+    """What is wrong with a name that promises another format than the file will have."""
+    if path.suffix.lower() in endings:
+        return None
+    rule = f"must end in {' or '.join(filter(None, endings))}"
+    return f"{str(path)!r} {rule}{', or have no ending' if '' in endings else ''}."
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from budgetforest.cli.output import OUT, json_option, plain, text_output, written_whole
+from budgetforest.cli.output import OutFile, json_option, plain, text_output, written_whole, wrong_ending
 from budgetforest.cli.sources import data_options, load_model, model_argument, open_source, unseen_option
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from budgetforest.charge import Answers
     from budgetforest.forest import Forest
     from budgetforest.reading.applying import Reader
+    from budgetforest.reading.source import Block
 
 Columns = dict[str, Any]
 """Some rows of the output, by column: lists, and arrays of shares."""
@@ -33,6 +34,9 @@ Result = TypeVar("Result")
 ANSWERS = ("label", "cost", "acquired")
 """What is written of every row, before its shares."""
 
+CSV, JSON = (".csv", ".txt", ".parquet", ""), (".jsonl", ".ndjson", ".json", ".txt", "")
+"""Endings of the file without and with ``--json``."""
+
 THREADS = 8
 """Blocks in work at a time, at most: memory stays bounded on large machines."""
 
@@ -40,7 +44,9 @@ THREADS = 8
 @click.command()
 @model_argument
 @data_options
-@click.option("--out", type=OUT, help="CSV or .parquet file, else stdout.")
+@click.option(
+    "--out", type=OutFile(), help="File to write, .csv or .parquet, with --json .jsonl; else stdout."
+)
 @click.option(
     "--keep", multiple=True, metavar="COL", help="A column of DATA to copy, as an id; may be repeated."
 )
@@ -68,20 +74,31 @@ def predict(
     from budgetforest.forest import asked_features
     from budgetforest.reading.applying import Reader
 
+    if out is not None and (wrong := wrong_ending(out, JSON if as_json else CSV)):
+        raise click.BadParameter(wrong, param_hint="--out")
     loaded = load_model(model, budget)
     forest = loaded.forest_
     source = open_source(data, sql, database)
     reader = Reader(source, forest.schema, unseen=unseen, asked=asked_features(forest))
     kept = _kept_columns(keep, reader, forest)
-    if out is not None and out.suffix.lower() == ".parquet" and not as_json:
+    if out is not None and out.suffix.lower() == ".parquet":
         with written_whole(out) as beside:
             _write_parquet(_answers(loaded, reader, kept, answer, _columns), beside)
-        return
+    else:
+        _write_lines(loaded, reader, kept, answer, out, as_json=as_json)
+    if out is not None and not as_json:
+        click.echo(f"wrote {out}", err=True)
+
+
+def _write_lines(
+    model: Any, reader: Reader, kept: dict[str, int], answer: str | None, out: Path | None, *, as_json: bool
+) -> None:
+    """A line for every row, of CSV after its header or of JSON."""
+    shape: Callable[[Forest, Kept, Answers], bytes | memoryview] = _json_lines if as_json else _csv_lines
     with text_output(out) as file:
         if not as_json:
-            file.buffer.write(_csv_header(forest, keep))
-        shape: Callable[[Forest, Kept, Answers], bytes | memoryview] = _json_lines if as_json else _csv_lines
-        for lines in _answers(loaded, reader, kept, answer, shape):
+            file.buffer.write(_csv_header(model.forest_, list(kept)))
+        for lines in _answers(model, reader, kept, answer, shape):
             file.buffer.write(lines)
 
 
@@ -95,14 +112,13 @@ def _answers(
     """The answers for every block of rows, in a certain shape; some blocks are in work at the same time."""
     from budgetforest.charge import answerer
     from budgetforest.progress import late_progress
-    from budgetforest.reading.coding import text_of
 
     forest = model.forest_
     answers_for = answerer(forest, model._answer(answer))
 
     def work(block: Any) -> tuple[Result, int]:
         given = answers_for(reader.matrix(block), None)
-        copied = {name: list(map(text_of, block.raw(place))) for name, place in kept.items()}
+        copied = {name: _copied(reader.source.name, block, place) for name, place in kept.items()}
         return shape(forest, copied, given), block.upto
 
     threads = min(os.cpu_count() or 1, THREADS)
@@ -110,6 +126,16 @@ def _answers(
         for shaped, upto in _in_order(pool, work, reader.source.blocks(), threads + 1):
             yield shaped
             tell(upto)
+
+
+def _copied(name: str, block: Block, column: int) -> list[str]:
+    """A column of a source of that name, as texts."""
+    from budgetforest.reading.coding import text_of
+    from budgetforest.reading.learning import placed
+
+    cells = block.raw(column)
+    with placed(name, block, cells):
+        return list(map(text_of, cells))
 
 
 def _in_order(
@@ -142,7 +168,8 @@ def _kept_columns(keep: Sequence[str], reader: Reader, forest: Forest) -> dict[s
 
     for name in {*ANSWERS, *_share_names(forest)} & set(keep):
         raise InvalidData(f"--keep is {name!r}, and so is a column of the answers; rename that of the data")
-    return {name: place_of(name, reader.source.names, "which should be kept") for name in keep}
+    source = reader.source
+    return {name: place_of(name, source.names, "which should be kept", source.name) for name in keep}
 
 
 def _share_names(forest: Forest) -> list[str]:

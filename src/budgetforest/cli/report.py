@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from budgetforest.cli.output import OUT, json_option, write_json, written_whole
+from budgetforest.cli.output import OutFile, json_option, write_json, written_whole
 from budgetforest.cli.sources import (
     FILE,
     data_options,
+    is_pipe,
     labelled_rows,
     load_model,
     model_argument,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 @model_argument
 @data_options
 @target_option
-@click.option("--out", type=OUT, help="[default: MODEL.html]")
+@click.option("--out", type=OutFile(".html", ".htm", ""), help="[default: MODEL.html]")
 @click.option("--title", help="The heading of the page.")
 @click.option(
     "--baseline", type=FILE, help="Training rows: a plain random forest learns from them, to compare with."
@@ -49,15 +50,19 @@ def report(
 
     It shows what the model costs, how it errs and what it asks for, on rows with labels.
     """
+    from budgetforest.report import report as write
+
     loaded = load_model(model, budget)
-    rows = labelled_rows(open_source(data, sql, database), loaded, target, unseen=unseen)
+    source = open_source(data, sql, database)
+    rows = labelled_rows(source, loaded, target, unseen=unseen)
     plain = None
     if baseline is not None:
         known = open_source(baseline, None, None)
         plain = _plain_forest(labelled_rows(known, loaded, target, unseen=unseen))
     path = out or Path(model.name).with_suffix(".html")
+    files = {"model file": model.name, "data": source.name if data is None or is_pipe(data) else data.name}
     with written_whole(path) as beside:
-        loaded.report(rows.table, rows.labels, title=title, baseline=plain).save(beside)
+        write(loaded, rows.table, rows.labels, title=title, baseline=plain, files=files).save(beside)
     if as_json:
         write_json({"report": str(path), "rows": len(rows.labels)})
     else:

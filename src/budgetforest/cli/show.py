@@ -61,6 +61,7 @@ def _document(model: Any) -> dict[str, Any]:
         for j, name in enumerate(schema.names)
     ]
     return {
+        "budget": model.budget,
         "classes": list(model.forest_.classes),
         "trees": model.n_trees_,
         "nodes": len(model.forest_.nodes.feature),
@@ -95,6 +96,7 @@ def _print(document: dict[str, Any]) -> None:
     if document["scores"] and len(document["classes"]) > 2 and exit_at < 1:
         sure = f"ahead like one believed to {exit_at:.1%} where the others are level"
     click.echo(f"{document['trees']} trees, {document['nodes']} nodes; a label is taken when it is {sure}")
+    click.echo(f"budget: {'no limit' if document['budget'] is None else format(document['budget'], 'g')}")
     click.echo("classes: " + ", ".join(map(str, document["classes"])))
     click.echo(f"certificates: {_certified(document['certificates'])}")
     for name, value in document["training"].items():

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from budgetforest.cli.output import OUT, json_option, write_json
+from budgetforest.cli.output import OutFile, json_option, write_json
 from budgetforest.cli.sources import BUDGET, FILE, Amount, data_options, is_pipe, open_source, tell_unlabelled
 
 
@@ -26,7 +26,7 @@ def _some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int
 @click.option(
     "--validation", type=FILE, help="Rows that measure cost and error, else 30% of DATA are held out."
 )
-@click.option("--out", type=OUT, help="[default: DATA.safetensors]")
+@click.option("--out", type=OutFile(".safetensors", ""), help="[default: DATA.safetensors]")
 @click.option(
     "--checkpoint",
     type=click.Path(file_okay=False, path_type=Path),
@@ -52,7 +52,13 @@ def _some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int
     show_default=True,
     help="How sure that must be.",
 )
-@click.option("--max-trees", type=click.IntRange(1), default=100, show_default=True)
+@click.option(
+    "--max-trees",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="Trees of a forest; one that is boosted may have up to five times as many rounds.",
+)
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
 @click.option(
     "--jobs",
@@ -134,7 +140,7 @@ def _summary(model: Any, rows: int, path: Path) -> dict[str, Any]:
         "classes": list(model.forest_.classes),
         "trees": model.n_trees_,
         "mean cost": best.cost if best else 0.0,
-        "cost of all": model.costs_.total,
+        "cost of all": model.costs_.most,
         "validation error": best.error if best else None,
         "smaller budgets": len(model.path_),
     }

@@ -10,7 +10,11 @@ import shlex
 
 import click
 
-HERE = {"validation=(X, y)": "--validation FILE", "validation_fraction=": "a share of "}
+HERE = {
+    "validation=(X, y)": "--validation FILE",
+    "validation_fraction=": "a share of ",
+    "leave out columns that are no features": "leave out columns that are no features with --drop",
+}
 """What has no option, or another value."""
 
 GIVEN = re.compile(r"(?<!\w)'[^']*'|(?<![^\s(])([a-z_]+)(?:=('[^']*'|[\w.+-]+))?(?![\w'=/])")

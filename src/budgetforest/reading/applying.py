@@ -11,7 +11,7 @@ from budgetforest.arrays import Flags, Floats
 from budgetforest.errors import InvalidData, InvalidValue
 from budgetforest.reading.coding import UNSEEN, Coder, text_of
 from budgetforest.reading.header import place_of
-from budgetforest.reading.learning import Labelled, Tell, coded
+from budgetforest.reading.learning import Labelled, Tell, coded, placed
 from budgetforest.reading.source import Block, Source
 from budgetforest.table import Schema, Table
 
@@ -37,7 +37,9 @@ class Reader:
         self.source = source
         self.schema = schema
         self.unseen = unseen
-        self.columns = [place_of(name, source.names, "which the model needs") for name in schema.names]
+        self.columns = [
+            place_of(name, source.names, "which the model needs", source.name) for name in schema.names
+        ]
         self._numeric = [c for c, names in enumerate(schema.categories) if names is None]
         self._asked = None if asked is None else asked[self._numeric]
         self._coders = {
@@ -51,13 +53,13 @@ class Reader:
 
     def labelled(self, target: str, classes: Sequence[Any], tell: Tell = lambda upto: None) -> Labelled:
         """All rows that have a label, with it."""
-        column = place_of(target, self.source.names, "which should be the target")
+        column = place_of(target, self.source.names, "which should be the target", self.source.name)
         coder = Coder(classes, self.schema.missing)
         tables: list[Any] = []
         codes: list[Floats] = []
         rows = 0
         for piece in self.pieces():
-            label = coded(piece.block, column, coder)
+            label = coded(piece.block, column, coder, self.source.name)
             self._refuse(piece.block, label == UNSEEN, column, coder)
             kept = ~np.isnan(label)
             tables.append(piece.table.matrix[kept])
@@ -79,7 +81,7 @@ class Reader:
         matrix = np.empty((len(block), len(self.columns)))
         matrix[:, self._numeric] = numbers.values
         for c, coder in self._coders.items():
-            codes = coded(block, self.columns[c], coder)
+            codes = coded(block, self.columns[c], coder, self.source.name)
             if not self.unseen:
                 self._refuse(block, codes == UNSEEN, self.columns[c], coder)
             matrix[:, c] = np.where(codes == UNSEEN, np.nan, codes)
@@ -90,9 +92,12 @@ class Reader:
         if not wrong.any():
             return
         row = int(wrong.argmax())
-        name, value = self.source.names[column], text_of(block.raw(column)[row])
+        name, cells = self.source.names[column], block.raw(column)
+        with placed(self.source.name, block, cells):
+            value = text_of(cells[row])
         rule = "is not a finite number" if coder is None else "was not there in training"
-        hint = f"it is a number in this model; missing is one of {list(self.schema.missing)}"
+        words = ", ".join(marker for marker in self.schema.missing if marker)
+        hint = f"it is a number in this model; missing is an empty cell, or one of {words}"
         if coder is not None:
             hint = coder.hint(value)
         raise InvalidValue(

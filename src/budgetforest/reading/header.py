@@ -60,7 +60,7 @@ def header_of(file: BinaryIO, name: str) -> Header:
     delimiter = max(DELIMITERS, key=text.count)
     cells = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True))
     names = [cell.strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
-    return Header(unique(names), delimiter, size, lines)
+    return Header(unique(names, f"{name}, line {lines}"), delimiter, size, lines)
 
 
 def _decoded(line: bytes, name: str) -> str:
@@ -81,20 +81,20 @@ def decoded(raw: bytes, what: str) -> str:
         raise NotText(raw, what) from None
 
 
-def unique(names: Sequence[str]) -> tuple[str, ...]:
+def unique(names: Sequence[str], where: str) -> tuple[str, ...]:
     """The names, if no two columns share one."""
     first: dict[str, int] = {}
     for number, name in enumerate(names, 1):
         if name in first:
             raise InvalidData(
-                f"columns {first[name]} and {number} are both called {name!r}; rename one of them"
+                f"{where}: columns {first[name]} and {number} are both called {name!r}; rename one of them"
             )
         first[name] = number
     return tuple(names)
 
 
-def place_of(name: str, names: Sequence[str], what: str) -> int:
+def place_of(name: str, names: Sequence[str], what: str, where: str) -> int:
     """The position of a column; an unknown one lists the near names."""
     if name not in names:
-        raise InvalidData(f"there is no column {name!r}, {what}; {near(name, names)}")
+        raise InvalidData(f"{where}: there is no column {name!r}, {what}; {near(name, names)}")
     return list(names).index(name)

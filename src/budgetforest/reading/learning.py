@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +16,9 @@ from budgetforest.reading.coding import LearningCoder, labels_of, text_of
 from budgetforest.reading.header import NotText, place_of
 from budgetforest.reading.source import Block, Source
 from budgetforest.table import MISSING, Schema, Table
+
+COMMA = re.compile(rb"\s*[+-]?\d*,\d+\s*")
+"""A number with a decimal comma, in a file whose cells are separated by commas."""
 
 Tell = Callable[[int], None]
 """Told how much of a source has been read."""
@@ -43,12 +48,14 @@ class Wish(NamedTuple):
 
 def learn_rows(source: Source, wish: Wish, tell: Tell = lambda upto: None) -> Labelled:
     """All rows with a label, and the schema that later rows have to follow."""
-    target = place_of(wish.target, source.names, "which should be the target")
-    left_out = {place_of(name, source.names, "which should be dropped") for name in wish.drop}
+    target = place_of(wish.target, source.names, "which should be the target", source.name)
+    left_out = {place_of(name, source.names, "which should be dropped", source.name) for name in wish.drop}
     features = [j for j in range(len(source.names)) if j != target and j not in left_out]
     if not features:
         raise InvalidData(f"{source.name} has no column besides the target {wish.target!r} to learn from")
-    named = {place_of(name, source.names, "which should be categorical") for name in wish.categorical}
+    named = {
+        place_of(name, source.names, "which should be categorical", source.name) for name in wish.categorical
+    }
     missing = tuple(dict.fromkeys([*MISSING, *wish.missing]))
     nominal = named | _texts(source, [j for j in features if j not in named], missing)
     rows = _collect(source, target, features, nominal & set(features), missing, tell)
@@ -63,22 +70,32 @@ def _texts(source: Source, columns: Sequence[int], missing: tuple[str, ...]) -> 
     open_columns = [j for j in columns if source.is_text(j) is None]
     seen_numbers: set[int] = set()
     first: dict[int, str] = {}
+    commas: set[int] = set()
     for block in source.blocks() if open_columns else ():
         numbers = block.numbers(open_columns, missing)
         numeric = ~numbers.other & ~np.isnan(numbers.values)
         seen_numbers |= {open_columns[c] for c in np.flatnonzero(numeric.any(axis=0))}
         for c in np.flatnonzero(numbers.other.any(axis=0)):
-            row = int(numbers.other[:, c].argmax())
-            shown = text_of(block.raw(open_columns[c])[row])
-            first.setdefault(open_columns[c], f"{shown!r} on {block.where(row)}")
-    for j in seen_numbers & set(first):
+            if (j := open_columns[c]) not in first:
+                cells, rows = block.raw(j), np.flatnonzero(numbers.other[:, c]).tolist()
+                with placed(source.name, block, cells):
+                    first[j] = f"{text_of(cells[rows[0]])!r} on {block.where(rows[0])}"
+                commas |= {j} if _are_decimals([cells[row] for row in rows]) else set()
+    for j in sorted(seen_numbers & set(first) | commas):
+        hint = "if that stands for a missing value, say so with --missing"
+        if j in commas:
+            hint = "write decimals with a point, or put semicolons between the cells of the file"
         warnings.warn(
-            f"column {source.names[j]!r} is read as categories, because {first[j]} is no number; "
-            "if that stands for a missing value, say so with --missing",
+            f"column {source.names[j]!r} is read as categories, because {first[j]} is no number; {hint}",
             UnusualData,
             stacklevel=2,
         )
     return found | set(first)
+
+
+def _are_decimals(cells: Sequence[bytes]) -> bool:
+    """Whether most cells look like numbers with a decimal comma."""
+    return 2 * sum(COMMA.fullmatch(cell) is not None for cell in cells) > len(cells)
 
 
 def _collect(
@@ -95,9 +112,9 @@ def _collect(
     codes: list[Floats] = []
     rows = 0
     for block in source.blocks():
-        label = coded(block, target, coders[target])
+        label = coded(block, target, coders[target], source.name)
         kept = ~np.isnan(label)
-        part = _features(block, features, coders, missing)
+        part = _features(block, features, coders, missing, source.name)
         _check_categories(source, coders, target)
         parts.append(part if kept.all() else part[kept])
         codes.append(label[kept])
@@ -119,25 +136,36 @@ def _collect(
 
 
 def _features(
-    block: Block, features: Sequence[int], coders: dict[int, LearningCoder], missing: tuple[str, ...]
+    block: Block,
+    features: Sequence[int],
+    coders: dict[int, LearningCoder],
+    missing: tuple[str, ...],
+    name: str,
 ) -> Floats:
     matrix = np.empty((len(block), len(features)))
     numeric = [j for j in features if j not in coders]
     matrix[:, [c for c, j in enumerate(features) if j not in coders]] = block.numbers(numeric, missing).values
     for c, j in enumerate(features):
         if j in coders:
-            matrix[:, c] = coded(block, j, coders[j])
+            matrix[:, c] = coded(block, j, coders[j], name)
     return matrix
 
 
-def coded(block: Block, column: int, coder: dict[Any, float]) -> Floats:
-    """One column as category numbers."""
+def coded(block: Block, column: int, coder: dict[Any, float], name: str) -> Floats:
+    """One column of a source of that name as category numbers."""
     cells = block.raw(column)
-    try:
+    with placed(name, block, cells):
         return np.array([coder[cell] for cell in cells])
+
+
+@contextmanager
+def placed(name: str, block: Block, cells: Sequence[Any]) -> Iterator[None]:
+    """Says of which source and where a cell is that is not UTF-8."""
+    try:
+        yield
     except NotText as error:
         row = next(row for row, cell in enumerate(cells) if cell == error.raw)
-        raise InvalidData(f"{block.where(row)}: {error}") from None
+        raise InvalidData(f"{name}, {block.where(row)}: {error}") from None
 
 
 def _check_categories(source: Source, coders: dict[int, LearningCoder], target: int) -> None:

@@ -29,7 +29,7 @@ class Typed:
 
     def __init__(self, name: str, schema: Any, size: int | None, read: Callable[[], Iterable[Any]]) -> None:
         self.name = name
-        self.names = unique(schema.names)
+        self.names = unique(schema.names, name)
         self.size = size
         self._types = schema.types
         self._read = read

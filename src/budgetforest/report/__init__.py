@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,16 +51,18 @@ def report(
     *,
     title: str | None = None,
     baseline: Any = None,
+    files: Mapping[str, str] | None = None,
 ) -> Report:
     """Measure a fitted model on rows that training has not seen, and write a page about it.
 
     Beyond ``rows.MOST_ROWS`` rows a random part is measured, and the page says so. ``baseline`` is any
     fitted classifier, drawn into the curve: trees and forests of scikit-learn are charged for what a row
-    meets until its label is certain, other classifiers for every feature.
+    meets until its label is certain, other classifiers for every feature. ``files`` are
+    listed before the parameters: where the model and the rows come from.
     """
     try:
         from budgetforest.report.page import render
     except ImportError:
         raise MissingExtra('reports need altair and vl-convert: pip install "budgetforest[report]"') from None
-    facts = gather(model, X, y, title=title or TITLE, baseline=baseline)
+    facts = gather(model, X, y, title=title or TITLE, baseline=baseline, files=files)
     return Report(facts, render(facts))

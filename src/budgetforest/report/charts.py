@@ -23,6 +23,15 @@ REACH = 1.4
 stand at its edge, with their cost beside them, so that they do not squeeze the path."""
 ROOM = 1.15
 """Where there are such points the path ends a little before the edge."""
+SAID = {
+    "curve": "Error against mean cost of a row, for every forest of the path",
+    "exit-cost": "Share of rows by what they had paid",
+    "exit-features": "Share of rows by how many features they had acquired",
+    "exit-trees": "Share of rows by the share of trees that had spoken",
+    "calibration": "How often the leading label is right against the belief in it",
+    "flow": "Which feature is asked first, and what then, by share of rows",
+}
+"""What each chart shows, for those who do not see it."""
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 
 
@@ -32,12 +41,12 @@ def charts(chosen: int, edge: float, peer: Peer | None) -> dict[str, dict[str, A
     drawn = {
         "curve": _curve(at, chosen, edge, peer),
         "exit-cost": _histogram(at, "cost", "paid", ".3~r"),
-        "exit-features": _histogram(at, "features", "features acquired", ".3~r"),
+        "exit-features": _histogram(at, "features", "features acquired", ".3~r", middle=0.5),
         "exit-trees": _histogram(at, "trees", "trees that had spoken", "~%", [0, 1]),
         "calibration": _calibration(at),
         "flow": _flow(at),
     }
-    return {name: _styled(chart).to_dict() for name, chart in drawn.items()}
+    return {name: _styled(chart, SAID[name]).to_dict() for name, chart in drawn.items()}
 
 
 def edge_of(path: Sequence[float], others: Sequence[float]) -> float:
@@ -51,9 +60,10 @@ def edge_of(path: Sequence[float], others: Sequence[float]) -> float:
     return max(dearest if len(within) == len(others) else ROOM * dearest, *within, 0) or 1.0
 
 
-def _styled(chart: Any) -> Any:
+def _styled(chart: Any, said: str) -> Any:
     return (
         chart.properties(
+            description=said,
             width="container",
             background="transparent",
             padding={"left": 0, "right": 8, "top": 4, "bottom": 4},
@@ -145,9 +155,12 @@ def _beyond(edge: float, peer: Peer | None) -> dict[str, str]:
     }
 
 
-def _histogram(at: Any, of: str, title: str, form: str, domain: Any = alt.Undefined) -> Any:
-    """The distribution of one figure at the exit of rows."""
+def _histogram(
+    at: Any, of: str, title: str, form: str, domain: Any = alt.Undefined, middle: float = 0
+) -> Any:
+    """The distribution of one figure at the exit of rows; whole numbers are a ``middle`` within their bar."""
     bars = alt.Chart(alt.NamedData("exits")).transform_filter(f"datum.of == '{of}'")
+    bars = bars.transform_calculate(least=f"datum.low + {middle}", most=f"datum.high - {middle}")
     axis = alt.Axis(grid=False, tickCount=4, format=form, labelFlush=False)
     ends = alt.X("low:Q", bin="binned", title=title, axis=axis, scale=alt.Scale(domain=domain, zero=True))
     # all forests together set the axis, so that it stands still while the slider moves
@@ -160,8 +173,8 @@ def _histogram(at: Any, of: str, title: str, form: str, domain: Any = alt.Undefi
             alt.X2("high"),
             alt.Y("share:Q", axis=_upright("rows", format="~%", tickCount=4), stack=None),
             tooltip=[
-                alt.Tooltip("low:Q", title="from"),
-                alt.Tooltip("high:Q", title="to"),
+                alt.Tooltip("least:Q", title="from"),
+                alt.Tooltip("most:Q", title="to"),
                 alt.Tooltip("share:Q", title="rows", format=".1%"),
             ],
         )
@@ -205,12 +218,11 @@ def _calibration(at: Any) -> Any:
 
 def _flow(at: Any) -> Any:
     """Blocks of rows with the same course, a column for every feature asked."""
+    sides = {"left": "datum.step - 1", "right": "datum.step - 0.03"}
     blocks = (
         alt.Chart(alt.NamedData("flow"))
         .transform_filter("datum.at == at")
-        .transform_calculate(
-            share="datum.bottom - datum.top", left="datum.step - 1", right="datum.step - 0.03"
-        )
+        .transform_calculate(share="datum.bottom - datum.top", **sides)
     )
     turns = alt.Axis(
         title=None,
@@ -252,4 +264,10 @@ def _flow(at: Any) -> Any:
         .mark_text(align="left", dx=8, fontSize=12, color=INK, limit={"expr": f"width / {STEPS} - 16"})
         .encode(across, alt.Y("middle:Q"), text="words:N")
     )
-    return alt.layer(shape, words).properties(height=420).add_params(at)
+    frame = (
+        alt.Chart(alt.NamedData("way"))
+        .transform_calculate(**sides)
+        .mark_rect(fill=None, stroke=INK, strokeWidth=1.5, cornerRadius=3, aria=False)
+        .encode(across, alt.X2("right"), down, alt.Y2("bottom"))
+    )
+    return alt.layer(shape, frame, words).properties(height=420).add_params(at)

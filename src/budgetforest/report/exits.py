@@ -59,7 +59,7 @@ def _edges(most: float, *, whole: bool = False) -> Floats:
     step *= next(times for times in (1, 2, 5, 10) if step * times * MOST_BARS >= most)
     if whole:
         step = max(1.0, step)
-    edges: Floats = np.arange(math.floor(most / step) + 2) * step
+    edges: Floats = np.arange(math.floor(most / step) + 2) * step - (0.5 if whole else 0)
     return edges
 
 

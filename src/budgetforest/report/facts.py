@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -90,7 +90,7 @@ class Facts:
     class_rows: list[int]
     n_features: int
     total_cost: float
-    """The price of every feature."""
+    """The most that a row can pay for every feature."""
     scored: bool
     """Whether rows pay for every score (the paper's accounting), so that nothing exits early."""
     chosen: int
@@ -112,6 +112,7 @@ class Facts:
     prices: list[tuple[str, float, str]]
     """Of the features that any forest acquired: name, price, group or nothing."""
     parameters: dict[str, str]
+    """Of the training; before them the files that the model and the rows come from, if they are known."""
 
 
 class Measured(NamedTuple):
@@ -125,7 +126,15 @@ class Measured(NamedTuple):
     full_wrong: Flags
 
 
-def gather(model: Any, X: Anything, y: Anything, *, title: str, baseline: Any = None) -> Facts:
+def gather(
+    model: Any,
+    X: Anything,
+    y: Anything,
+    *,
+    title: str,
+    baseline: Any = None,
+    files: Mapping[str, str] | None = None,
+) -> Facts:
     """Measure a fitted model on labelled rows."""
     rows = rows_of(model, X, y)
     answer: Answer = model.acquire().answer
@@ -146,7 +155,7 @@ def gather(model: Any, X: Anything, y: Anything, *, title: str, baseline: Any = 
         classes=classes,
         class_rows=np.bincount(rows.truth, minlength=len(classes)).tolist(),
         n_features=len(names),
-        total_cost=costs.total,
+        total_cost=costs.most,
         scored=answer == Answer.PROBA,
         chosen=len(path),
         common_error=float((rows.truth != common).mean()),
@@ -162,7 +171,7 @@ def gather(model: Any, X: Anything, y: Anything, *, title: str, baseline: Any = 
         stories=stories_of(courses, rows.X, rows.truth, rows.number, picked, model.forest_.schema),
         certificates=[_bound(certificate) for certificate in model.certificates_],
         prices=_prices(courses, costs, names),
-        parameters={name: _short(value) for name, value in _parameters(model).items()},
+        parameters={name: _short(value) for name, value in {**(files or {}), **_parameters(model)}.items()},
     )
 
 
@@ -228,7 +237,7 @@ def _peer(baseline: Any, rows: Rows, model: Any) -> Peer | None:
     if baseline is None:
         return None
     wrong = np.asarray(baseline.predict(rows.given)) != np.asarray(model.classes_)[rows.truth]
-    cost = model.costs_.total
+    cost = model.costs_.most
     if _is_forest(baseline):
         cost = float(charge(from_sklearn(baseline, model.costs_), rows.X, Answer.LABEL).spent.mean())
     return Peer(type(baseline).__name__, cost, float(wrong.mean()))

@@ -49,7 +49,7 @@
   // Parts that follow the slider ---------------------------------------------------------------
 
   let at = facts.chosen;
-  const views = [];
+  const views = {};
 
   function showFigures() {
     const p = facts.points[at];
@@ -138,10 +138,28 @@
     return within("td", [within("div", [make("b", facts.classes[leader]), track, make("span", percent(belief))], "bar")], "barred");
   }
 
+  function way() { // the blocks of the flow in which the chosen row stands
+    const story = facts.stories[byId("row").value];
+    const names = story.tellings[at].steps.map(([feature]) => story.names[feature]);
+    const found = [];
+    let blocks = facts.flow.filter((block) => block.at === at);
+    for (let step = 1; blocks.length; step++) {
+      const name = names[step - 1];
+      const beside = blocks.filter((block) => block.step === step);
+      const block = beside.find((b) => (name === undefined ? b.kind === "decided" : b.kind === "asked" && b.name === name))
+        ?? beside.find((b) => b.kind === "rare");
+      if (!block) break;
+      found.push({ ...block });
+      blocks = block.kind === "asked" ? blocks.filter((b) => b.top > block.top - 1e-5 && b.bottom < block.bottom + 1e-5) : [];
+    }
+    return found;
+  }
+
   function showStory() {
     [...byId("row").options].forEach((option, k) => { option.textContent = optionText(facts.stories[k]); });
     const story = facts.stories[byId("row").value];
     const told = story.tellings[at];
+    views.flow?.data("way", way()).runAsync();
     let before = 0;
     const start = within("tr", [make("td", "before asking"), number(""), number(""), number("0"), beliefCell(...told.start)], "start");
     const steps = told.steps.map(([feature, spent, leader, belief]) => {
@@ -163,7 +181,7 @@
     showExits();
     showConfusion();
     showStory();
-    for (const view of views) view.signal("at", at).runAsync();
+    for (const view of Object.values(views)) view.signal("at", at).runAsync();
   }
 
   // Parts that stay ----------------------------------------------------------------------------
@@ -178,13 +196,13 @@
       : "These trees were not grown by the paper's rule, so no bound on the best possible tree is proven for them.";
     put("certificate-text", `At the chosen budget no row can pay more than ${cost(most)} in any single tree. ${proven}`);
     const shown = (x) => number(x === null ? "–" : digits.format(x));
-    fill("trees", trees.map((tree, t) => within("tr", [number(String(t)), number(cost(tree.max_cost)), shown(tree.lower_bound), shown(tree.ratio), shown(tree.factor)])));
+    fill("trees", trees.map((tree, t) => within("tr", [number(String(t + 1)), number(cost(tree.max_cost)), shown(tree.lower_bound), shown(tree.ratio), shown(tree.factor)])));
   }
 
   function showData() {
     const part = facts.rows < facts.rows_given ? `${many(facts.rows, "row")}, drawn at random from ${whole.format(facts.rows_given)}` : many(facts.rows, "row");
     put("about", `${part} · ${many(facts.n_features, "feature")} · ${many(facts.classes.length, "class", "classes")}`);
-    put("data-text", `Every figure was measured on ${part}, with ${many(facts.n_features, "feature")} that cost ${cost(facts.total_cost)} together. The most common class alone is wrong for ${percent(facts.common_error)} of them. "Every tree asked" is the same forest, paying for every feature that any of its trees meets.`);
+    put("data-text", `Every figure was measured on ${part}, with ${many(facts.n_features, "feature")} that cost at most ${cost(facts.total_cost)} together. The most common class alone is wrong for ${percent(facts.common_error)} of them. "Every tree asked" is the same forest, paying for every feature that any of its trees meets.`);
     const pairs = (id, lines) => fill(id, lines.map(([name, value, aside]) => within("tr", [named(name, aside), make("td", value)])));
     pairs("classes", facts.classes.map((name, c) => [name, many(facts.class_rows[c], "row")]));
     pairs("parameters", Object.entries(facts.parameters));
@@ -197,14 +215,14 @@
   async function draw() {
     const points = facts.points.map((p, k) => ({ ...p, at: k, budget: budgetOf(p) }));
     const datasets = {
-      points, exits: facts.exits, calibration: facts.calibration, flow: facts.flow,
+      points, exits: facts.exits, calibration: facts.calibration, flow: facts.flow, way: way(),
       common: [{ error: facts.common_error }], peers: facts.peer ? [facts.peer] : [],
     };
     const options = { actions: false, renderer: "svg", ast: true, defaultStyle: false };
     for (const [id, spec] of Object.entries(read("charts"))) {
       const { view } = await vegaEmbed(byId(id), { ...spec, datasets: { ...spec.datasets, ...datasets } }, options);
       view.signal("at", at).runAsync();
-      views.push(view);
+      views[id] = view;
     }
     document.documentElement.dataset.drawn = "yes";
   }
