@@ -526,7 +526,7 @@ def test_exact_sums_of_blocks_add_up_to_the_exact_sum(numbers, cut):
 @given(st.data(), st.integers(2, 9), st.integers(9, 20))
 def test_edges_from_pivots_are_those_of_the_column(data, bins, many):
     """The steps of ``edges.outline``, without a cluster."""
-    size = data.draw(st.integers(1, 80))
+    size = data.draw(st.integers(1, 300))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     X = rng.integers(0, data.draw(st.sampled_from([5, 30, 1000])), (size, 2)) / 7
     X[rng.random(X.shape) < data.draw(st.sampled_from([0.0, 0.3]))] = np.nan

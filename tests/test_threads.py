@@ -1,14 +1,14 @@
 """Whoever waits for threads may go at any time; they do not work on for nobody."""
 
 import time
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from itertools import count
 
 import numpy as np
 import pytest
 
 from budgetforest import BudgetForestClassifier, ground
-from budgetforest.threads import leave_if_alone, threads, while_awaited
+from budgetforest.threads import leave_if_alone, number_of, threads, while_awaited
 
 
 def test_work_ends_when_nobody_waits_and_what_has_not_begun_never_does():
@@ -37,6 +37,11 @@ def test_work_that_is_awaited_is_done():
     leave_if_alone()  # a thread of somebody else
     with threads(2) as pool:
         assert list(pool.map(lambda n: sum(while_awaited(range(n))), range(5))) == [0, 0, 1, 3, 6]
+
+
+def test_threads_are_counted_those_of_others_are_not():
+    with threads(3) as ours, ThreadPoolExecutor(3) as theirs:
+        assert (number_of(ours), number_of(theirs)) == (3, 1)
 
 
 @pytest.mark.filterwarnings("ignore::budgetforest.BudgetForestWarning")

@@ -17,6 +17,7 @@ from budgetforest.arrays import Codes, Counts, Flags, Floats, Ids, Keys, Matrix
 from budgetforest.draws import add_cells, name_key
 from budgetforest.jit import inner, kernel
 from budgetforest.table import Numbers, Schema
+from budgetforest.threads import number_of
 
 ROW_BLOCK = 1024
 """Rows hashed, or read, at a time."""
@@ -24,8 +25,8 @@ ROW_BLOCK = 1024
 COLUMN_BLOCK = 16
 """Columns read from the caller's rows at a time: their floats share a line of the cache."""
 
-MOST_BYTES = 2**26
-"""Of the columns read at a time; of very many rows it is one column."""
+MOST_BYTES = 2**27
+"""Of the columns read at a time by all threads; of very many rows each reads one column."""
 
 ENCODED = 2**14
 """Rows encoded at a time, as doubles."""
@@ -113,7 +114,8 @@ def to_columns(
     n_codes = np.empty(m, np.int32)
     gaps = np.empty(m, bool)
 
-    width = int(np.clip(MOST_BYTES // (X.dtype.itemsize * len(weights)), 1, COLUMN_BLOCK))
+    room = MOST_BYTES // number_of(pool)
+    width = int(np.clip(room // (X.dtype.itemsize * len(weights)), 1, COLUMN_BLOCK))
 
     def encode_block(start: int) -> list[Floats]:
         found = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -13,18 +13,30 @@ Item = TypeVar("Item")
 _here = threading.local()
 
 
+class Threads(ThreadPoolExecutor):
+    """So many threads, which can learn that nobody waits for them."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.gone = number, threading.Event()
+        super().__init__(number, "budgetforest", setattr, (_here, "gone", self.gone))
+
+
 @contextmanager
-def threads(number: int) -> Iterator[ThreadPoolExecutor]:
-    """So many threads; after an error what has not begun never will, and what asks does not go on."""
-    gone = threading.Event()
-    pool = ThreadPoolExecutor(number, "budgetforest", initializer=setattr, initargs=(_here, "gone", gone))
+def threads(number: int) -> Iterator[Threads]:
+    """Threads; after an error what has not begun never will, and what asks does not go on."""
+    pool = Threads(number)
     try:
         yield pool
     except BaseException:
-        gone.set()
+        pool.gone.set()
         raise
     finally:
-        pool.shutdown(cancel_futures=gone.is_set())
+        pool.shutdown(cancel_futures=pool.gone.is_set())
+
+
+def number_of(pool: Executor) -> int:
+    """How many threads of ours do the work of a pool."""
+    return pool.number if isinstance(pool, Threads) else 1
 
 
 def leave_if_alone() -> None:

@@ -8,14 +8,13 @@ only the values there are brought together.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from distributed import Future
 
-from budgetforest.arrays import Counts, Flags, Floats, Ids
+from budgetforest.arrays import Codes, Counts, Flags, Floats, Ids, Matrix
 from budgetforest.binning import (
     COLUMN_BLOCK,
     Census,
@@ -38,6 +37,9 @@ from budgetforest.train import Rows, Settings
 
 FEW, MANY = 2**10, 2**16
 """The least and the most pivots; distinct values of a column are brought together as they are up to these."""
+
+SOME = 4
+"""Values looked at for each pivot of a block."""
 
 INSIDE = 2**20
 """Values of a column between pivots that are brought together, about, and at most."""
@@ -89,13 +91,19 @@ def n_pivots(n_rows: int, n_blocks: int, max_bins: int) -> int:
 
 def sketch(rows: Rows, start: int, most: float) -> list[Sketch]:
     """Sketches of some columns of a block."""
-    return [thinned(Sketch(census, True), most) for census in censuses(rows, start)]
-
-
-def censuses(rows: Rows, start: int) -> Iterator[Census]:
-    """The census of some columns of a block: to sort them again is quicker than to keep them."""
     weight = None if (rows.weight == 1).all() else rows.weight
-    return (census_of(column, weight) for column in columns_of(rows.X, start))
+    return [sketch_of(column, weight, most) for column in columns_of(rows.X, start)]
+
+
+def sketch_of(column: Matrix, weight: Ids | None, most: float) -> Sketch:
+    """The census of a column; of one with many values, some of them and the largest, without sorting all."""
+    if len(column) > 2 * SOME * most:
+        some = census_of(column[:: int(len(column) // (SOME * most))], None)
+        if len(some.values) > most:
+            values = np.union1d(some.values, np.nanmax(column))
+            gaps = bool(np.isnan(column).any())
+            return thinned(Sketch(Census(values, np.zeros(len(values), np.int64), gaps), False), most)
+    return thinned(Sketch(census_of(column, weight), True), most)
 
 
 def merge(most: float, blocks: list[list[Sketch]]) -> list[Sketch]:
@@ -122,17 +130,24 @@ def weigh(rows: Rows, start: int, sketches: list[Sketch]) -> list[Counts]:
     """For each column the weight of the block's rows up to each pivot; nothing if all values are known."""
     if all(known.is_whole for known in sketches):
         return [np.zeros(0, np.int64) for _ in sketches]
+    weight = None if (rows.weight == 1).all() else rows.weight
     return [
-        np.zeros(0, np.int64)
-        if known.is_whole
-        else np.concatenate([[0], census.upto])[ends_of(census, known)].astype(np.int64)
-        for census, known in zip(censuses(rows, start), sketches, strict=True)
+        np.zeros(0, np.int64) if known.is_whole else weight_upto(column, weight, known.census.values)
+        for column, known in zip(columns_of(rows.X, start), sketches, strict=True)
     ]
 
 
-def ends_of(census: Census, known: Sketch) -> Counts:
-    """(pivots) how many values of a block lie at or below each."""
-    return np.searchsorted(census.values, known.census.values, "right")
+def weight_upto(column: Matrix, weight: Ids | None, pivots: Matrix) -> Counts:
+    """(pivots) the weight of all values at or below each."""
+    found = np.bincount(brackets_of(column, pivots), weight, len(pivots))[: len(pivots)]
+    return np.cumsum(found.astype(np.int64))
+
+
+def brackets_of(column: Matrix, pivots: Matrix) -> Codes:
+    """(n) the first pivot that a value is not above; after the last one where it is missing."""
+    codes = np.empty(len(column), code_type(len(pivots)))
+    encode(column, pivots.astype(np.float64), len(pivots), np.arange(len(column), dtype=np.int32), codes)
+    return codes
 
 
 def add(blocks: list[list[Counts]]) -> list[Counts]:
@@ -158,15 +173,15 @@ def look_inside(rows: Rows, start: int, sketches: list[Sketch], wanted: list[Ids
     """For each column the census of the values in the brackets; none if all values are known."""
     if all(known.is_whole for known in sketches):
         return [census_of(rows.X[:0, 0], None) for _ in sketches]
+    weight = None if (rows.weight == 1).all() else rows.weight
     found = []
-    for census, known, chosen in zip(censuses(rows, start), sketches, wanted, strict=True):
-        inside = np.zeros(len(census.values), bool)
+    for column, known, chosen in zip(columns_of(rows.X, start), sketches, wanted, strict=True):
+        inside = np.zeros(len(column), bool)
         if not known.is_whole:
-            flags = np.zeros(len(known.census.values), bool)
+            flags = np.zeros(len(known.census.values) + 1, bool)
             flags[chosen] = True
-            inside = np.repeat(flags, np.diff(ends_of(census, known), prepend=0))
-        weight = np.diff(census.upto, prepend=0)[inside]
-        found.append(Census(census.values[inside], np.cumsum(weight), False))
+            inside = flags[brackets_of(column, known.census.values)]
+        found.append(census_of(column[inside], None if weight is None else weight[inside]))
     return found
 
 
