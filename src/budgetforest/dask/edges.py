@@ -42,7 +42,7 @@ SOME = 4
 """Values looked at for each pivot of a block."""
 
 INSIDE = 2**20
-"""Values of a column between pivots that are brought together, about, and at most."""
+"""Values of a column between pivots that are brought together at most, while pivots are no more than MANY."""
 
 
 class Sketch(NamedTuple):
@@ -91,8 +91,13 @@ def n_pivots(n_rows: int, n_blocks: int, max_bins: int) -> int:
 
 def sketch(rows: Rows, start: int, most: float) -> list[Sketch]:
     """Sketches of some columns of a block."""
-    weight = None if (rows.weight == 1).all() else rows.weight
+    weight = weights_in(rows)
     return [sketch_of(column, weight, most) for column in columns_of(rows.X, start)]
+
+
+def weights_in(rows: Rows) -> Ids | None:
+    """What rows weigh; None where every one counts once."""
+    return None if (rows.weight == 1).all() else rows.weight
 
 
 def sketch_of(column: Matrix, weight: Ids | None, most: float) -> Sketch:
@@ -130,7 +135,7 @@ def weigh(rows: Rows, start: int, sketches: list[Sketch]) -> list[Counts]:
     """For each column the weight of the block's rows up to each pivot; nothing if all values are known."""
     if all(known.is_whole for known in sketches):
         return [np.zeros(0, np.int64) for _ in sketches]
-    weight = None if (rows.weight == 1).all() else rows.weight
+    weight = weights_in(rows)
     return [
         np.zeros(0, np.int64) if known.is_whole else weight_upto(column, weight, known.census.values)
         for column, known in zip(columns_of(rows.X, start), sketches, strict=True)
@@ -173,7 +178,7 @@ def look_inside(rows: Rows, start: int, sketches: list[Sketch], wanted: list[Ids
     """For each column the census of the values in the brackets; none if all values are known."""
     if all(known.is_whole for known in sketches):
         return [census_of(rows.X[:0, 0], None) for _ in sketches]
-    weight = None if (rows.weight == 1).all() else rows.weight
+    weight = weights_in(rows)
     found = []
     for column, known, chosen in zip(columns_of(rows.X, start), sketches, wanted, strict=True):
         inside = np.zeros(len(column), bool)
