@@ -15,21 +15,24 @@ from typing import NamedTuple
 import numpy as np
 
 from budgetforest.arrays import Floats, Ids, Keys, Matrix
-from budgetforest.forest import BELIEF, NEVER, Answer, Context, Forest, Votes, join, shares
-from budgetforest.jit import kernel
-from budgetforest.ledger import Ledger, Prices, charge_leaves, charge_rows, open_ledger, part_of
+from budgetforest.bundles import signposts, visit_alike, votes_of
+from budgetforest.forest import BELIEF, NEVER, Answer, Context, Forest, join, shares
+from budgetforest.lanes import LANES
+from budgetforest.ledger import Ledger, Prices, charge_all, charge_rows, open_ledger, part_of
 from budgetforest.settle import BLOCK, Exits, exits_for, exits_in, settle_rows
 from budgetforest.table import Numbers
-from budgetforest.threads import leave_if_alone
+from budgetforest.threads import leave_if_alone, number_of
 from budgetforest.tree import Tree
 from budgetforest.waiting import queues, walked_for
-from budgetforest.walks import TILE, leaves_in_step, leaves_of, met_before, paces, with_copies
+from budgetforest.walks import visit_leaves
 
-NEAR = 2**20
-"""Bytes that stay near the processor."""
+AT_HAND = 2**24
+"""Bytes of rows that are put beside their like: the more, the more alike they are."""
 
-KINDS = 1024
-"""Different votes that are remembered at a time."""
+MANY = 4
+"""So many times ``LANES`` rows are worth packing a forest for."""
+
+Visit = Callable[[Matrix, Floats, Keys], None]
 
 
 def scores(forest: Forest, X: Numbers, pool: Executor | None = None) -> Floats:
@@ -37,48 +40,32 @@ def scores(forest: Forest, X: Numbers, pool: Executor | None = None) -> Floats:
     total = np.zeros((len(X), len(forest.prior)))
     if forest.n_trees == 0:
         return total + forest.prior
-    find_leaves, vote = walker(forest, len(X)), voter(forest, len(X))
-
-    def block(rows: slice, part: Matrix) -> None:
-        vote(find_leaves(part), total[rows])
-
-    _for_blocks(block, X, pool, walked_at_once(forest))
+    visit = visitor(forest, len(X))
+    _for_blocks(
+        lambda rows, part: visit(part, total[rows], nothing_met(len(part))), X, pool, alike_in(X, pool)
+    )
     return total
 
 
-def walked_at_once(forest: Forest) -> int:
-    """Rows that walk tree after tree: more of them where a tree's nodes must be brought from afar."""
-    return BLOCK if 16 * len(forest.nodes.feature) <= NEAR else 4 * BLOCK
-
-
-def walker(forest: Forest, n_rows: int) -> Callable[[Matrix], Ids]:
-    """A function from rows to their leaves, (t, n); packing the nodes pays for many rows."""
+def visitor(forest: Forest, n_rows: int) -> Visit:
+    """A function that adds to rows' scores what all trees give, and notes the features they meet."""
     nodes, roots = forest.nodes, forest.roots
-    packed = cache(partial(paces, nodes, roots, len(forest.costs.cost)))
+    if n_rows < MANY * LANES or len(nodes.branches):
+        return partial(visit_leaves, nodes, roots, forest.least)
+    votes, packed = votes_of(nodes, forest.least), cache(partial(signposts, nodes, roots))
 
-    def find(part: Matrix) -> Ids:
-        leaves = np.empty((forest.n_trees, len(part)), np.int32)
-        if n_rows < TILE or len(nodes.branches):
-            leaves_of(nodes, roots, part, leaves)
-        else:
-            walk = packed(bool(np.isnan(part).any()))
-            leaves_in_step(walk, roots, with_copies(walk, part), np.empty((2, TILE), np.int32), leaves)
-        return leaves
+    def visit(part: Matrix, total: Floats, met: Keys) -> None:
+        posts = packed(part.shape[1], bool(np.isnan(part).any()), part.dtype)
+        visit_alike(posts, roots, votes, part, total, met)
 
-    return find
+    return visit
 
 
-def voter(forest: Forest, n_rows: int) -> Callable[[Ids, Floats], None]:
-    """A function that adds what leaves give to the scores of rows, in the order of the trees.
-
-    Leaves of large trees mostly hold a single class, so few different votes stay near the processor.
-    """
-    if forest.least.nbytes <= NEAR or n_rows < TILE:
-        return partial(add_votes, forest.least)
-    kind = np.empty(len(forest.least), np.int32)
-    votes = np.empty_like(forest.least)
-    list_votes(forest.least, np.full(KINDS, -1, np.int32), kind, votes)
-    return lambda leaves, total: add_votes(votes, kind.take(leaves), total)
+def alike_in(X: Numbers, pool: Executor | None) -> int:
+    """How many rows are walked together, the same number in each of the threads."""
+    most = max(BLOCK, AT_HAND // (X.dtype.itemsize * max(1, X.shape[1])))
+    threads = number_of(pool) if pool else 1
+    return max(BLOCK, -(-len(X) // (threads * -(-len(X) // (threads * most) or 1))))
 
 
 def charge(forest: Forest, X: Numbers, answer: Answer, pool: Executor | None = None) -> Ledger:
@@ -111,30 +98,27 @@ def charger(forest: Forest, n_rows: int, answer: Answer) -> Callable[[Matrix, Le
         ends = [forest.threshold]
         settle = settler(forest, ends)
         return lambda part, ledger: settle(part, ledger, exits_for(len(part), ends, forest))
-    find_leaves, pay_for = walker(forest, n_rows), payer(forest)
-    return lambda part, ledger: pay_for(part, find_leaves(part), nothing_met(len(part), forest), ledger)
+    visit, pay_for = visitor(forest, n_rows), payer(forest)
+
+    def charge_part(part: Matrix, ledger: Ledger) -> None:
+        met = nothing_met(len(part), forest)
+        visit(part, np.zeros((len(part), len(forest.prior))), met)
+        pay_for(part, met, ledger)
+
+    return charge_part
 
 
-def payer(forest: Forest) -> Callable[[Matrix, Ids, Keys, Ledger], None]:
-    """A function that charges rows for all they meet on the way to their leaves, and have met before."""
+def payer(forest: Forest) -> Callable[[Matrix, Keys, Ledger], None]:
+    """A function that charges rows for all they have met, or where the order matters for all they meet now."""
     prices = Prices(*forest.costs[:3])
     if forest.costs.order_matters:
-
-        def in_order(part: Matrix, leaves: Ids, met: Keys, paid: Ledger) -> None:
-            charge_rows(forest.nodes, forest.roots, part, prices, paid)
-
-        return in_order
-    masks = met_before(forest.nodes, len(prices.cost))
-
-    def at_once(part: Matrix, leaves: Ids, met: Keys, paid: Ledger) -> None:
-        charge_leaves(masks, leaves, prices, met, paid)
-
-    return at_once
+        return lambda part, met, paid: charge_rows(forest.nodes, forest.roots, part, prices, paid)
+    return lambda part, met, paid: charge_all(met, prices, paid)
 
 
-def nothing_met(n_rows: int, forest: Forest | Context) -> Keys:
-    """Room for the features that rows meet, a bit each."""
-    return np.zeros((n_rows, -(-len(forest.costs.cost) // 64)), np.uint64)
+def nothing_met(n_rows: int, forest: Forest | Context | None = None) -> Keys:
+    """Room for the features that rows meet, a bit each; without a forest for none."""
+    return np.zeros((n_rows, -(-len(forest.costs.cost) // 64) if forest else 0), np.uint64)
 
 
 def labels(forest: Forest, X: Numbers, pool: Executor | None = None) -> Ids:
@@ -208,7 +192,7 @@ def answerer(forest: Forest, answer: Answer) -> Callable[[Numbers, Executor | No
     if forest.n_trees == 0:
         return partial(_prior_for, forest)
     if answer == Answer.PROBA:
-        return partial(_from_all_trees, forest, walker(forest, BLOCK), voter(forest, BLOCK), payer(forest))
+        return partial(_from_all_trees, forest, visitor(forest, BLOCK), payer(forest))
     return partial(_to_the_exit, forest, settler(forest, [forest.threshold], believes=True))
 
 
@@ -219,20 +203,19 @@ def _prior_for(forest: Forest, X: Numbers, pool: Executor | None) -> Answers:
 
 def _from_all_trees(
     forest: Forest,
-    find_leaves: Callable[[Matrix], Ids],
-    vote: Callable[[Ids, Floats], None],
-    pay_for: Callable[[Matrix, Ids, Keys, Ledger], None],
+    visit: Visit,
+    pay_for: Callable[[Matrix, Keys, Ledger], None],
     X: Numbers,
     pool: Executor | None,
 ) -> Answers:
     total, ledger = np.zeros((len(X), len(forest.prior))), open_ledger(len(X), forest.costs)
 
     def block(rows: slice, part: Matrix) -> None:
-        leaves = find_leaves(part)
-        vote(leaves, total[rows])
-        pay_for(part, leaves, nothing_met(len(part), forest), part_of(ledger, rows))
+        met = nothing_met(len(part), forest)
+        visit(part, total[rows], met)
+        pay_for(part, met, part_of(ledger, rows))
 
-    _for_blocks(block, X, pool, walked_at_once(forest))
+    _for_blocks(block, X, pool, alike_in(X, pool))
     sure = forest.threshold == math.inf
     label = total.argmax(axis=1).astype(np.int32) if sure else labels(forest, X, pool)
     return Answers(label, shares(total, forest.voting), ledger)
@@ -292,15 +275,15 @@ class Meter:
 
     def _score(self, one: Forest) -> None:
         """Add the votes of one more tree, and what all scores cost more."""
-        find_leaves, vote, pay_for = walker(one, len(self.X)), voter(one, len(self.X)), payer(one)
+        in_order = one.costs.order_matters  # else what was met tells all that was paid
+        visit, pay_for = visitor(one, len(self.X)), payer(one)
 
         def block(rows: slice, part: Matrix) -> None:
-            leaves = find_leaves(part)
-            vote(leaves, self.scores[rows])
+            met = self.met[rows] if self.answer == Answer.PROBA else nothing_met(len(part))
+            visit(part, self.scores[rows], met)
             if self.answer == Answer.PROBA:
-                in_order = one.costs.order_matters  # else what was met tells all that was paid
                 paid = part_of(self.ledger, rows) if in_order else open_ledger(len(part), one.costs)
-                pay_for(part, leaves, self.met[rows], paid)
+                pay_for(part, met, paid)
                 self.spent[rows] = paid.spent
 
         _for_blocks(block, self.X, self.pool)
@@ -310,38 +293,3 @@ def is_measured(trees: int, most: int) -> bool:
     """Whether the cost of labels is measured after so many trees: steps of an eighth, and the last."""
     step = max(1, 2 ** (trees.bit_length() - 4))
     return trees == most or trees % step == 0
-
-
-@kernel
-def add_votes(votes: Votes, leaves: Ids, scores: Floats) -> None:
-    """Add what each tree's leaf gives, in the order of the trees."""
-    for t in range(leaves.shape[0]):
-        for i in range(leaves.shape[1]):
-            leaf = np.uintp(leaves[t, i])  # without a sign: no check whether it counts from the end
-            for c in range(scores.shape[1]):
-                scores[i, c] += votes[leaf, c]
-
-
-@kernel
-def list_votes(votes: Votes, last: Ids, kind: Ids, listed: Votes) -> None:
-    """Every different vote once, or now and then again: ``votes[i]`` is ``listed[kind[i]]``.
-
-    ``last`` remembers for each of some hashes where the last such vote is listed.
-    """
-    size = 0
-    for i in range(len(votes)):
-        mixed = 0.0
-        for c in range(votes.shape[1]):
-            mixed += (2 * c + 1) * votes[i, c]
-        slot = int(abs(mixed * 64)) % len(last)
-        found = int(np.int64(last[slot]))
-        same = found >= 0
-        for c in range(votes.shape[1]):
-            same = same and listed[found, c] == votes[i, c]
-        if not same:
-            found = size
-            last[slot] = size
-            size += 1
-            for c in range(votes.shape[1]):
-                listed[found, c] = votes[i, c]
-        kind[i] = found

@@ -57,14 +57,9 @@ def pay(i: int, j: int, prices: Prices, ledger: Ledger) -> None:
 
 
 @kernel
-def charge_leaves(masks: Keys, leaves: Ids, prices: Prices, met: Keys, ledger: Ledger) -> None:
-    """Charge each row for every feature above its leaves; ``met`` (n, words) collects them as bits."""
-    for t in range(leaves.shape[0]):
-        for i in range(leaves.shape[1]):
-            leaf = np.uintp(leaves[t, i])
-            for word in range(masks.shape[1]):
-                met[i, word] |= masks[leaf, word]
-    for i in range(leaves.shape[1]):
+def charge_all(met: Keys, prices: Prices, ledger: Ledger) -> None:
+    """Charge each row for every feature it has met, a bit each in ``met`` (n, words)."""
+    for i in range(len(met)):
         charge_met(met, i, prices, ledger)
 
 

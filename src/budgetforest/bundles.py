@@ -1,0 +1,303 @@
+"""Many rows through all trees: those that go the same way walk as one bundle.
+
+A bundle is a word with a bit for each of its rows. One comparison of 64 values (``lanes``) parts it, whatever
+the number of its rows, so a step costs little where rows are alike; and they are put beside their like first.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from budgetforest.arrays import LEAF, Flags, Floats, Ids, Keys, Matrix
+from budgetforest.jit import inner, kernel
+from budgetforest.lanes import LANES, OCTET, add_octet, first_of, values_at_most
+from budgetforest.tree import MISSING_LEFT, Tree
+
+AT_ONCE = 8
+"""Trees that are walked side by side, so that the processor need not wait for one of them."""
+
+KINDS = 1024
+"""Different votes that are remembered at a time."""
+
+ZERO, ONE, TWO, LANE = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(LANES)
+CHILDREN, LEFT_LEAF, RIGHT_LEAF, COLUMN = np.uint64(32), np.uint64(31), np.uint64(30), np.uint64(2**30 - 1)
+
+
+class Signposts(NamedTuple):
+    """Numeric trees packed for many rows, 16 bytes a node; siblings stand side by side, the right one first."""
+
+    nodes: Keys
+    """(2 d) the bits of each node's threshold, of the rows' own type; then, from the top, the place of its
+    children, a bit each for whether the left and the right one are leaves, and its column."""
+    node: Ids
+    """(d) which node stands at each place; roots stand where they were."""
+
+
+def signposts(tree: Tree, roots: Ids, n_features: int, gaps: bool, dtype: Any) -> Signposts:
+    """Pack trees, none of them nominal, for rows of a type, with ``gaps`` or without.
+
+    Missing values pass nowhere. Where they go left, the node asks for a second column, ``n_features`` later, in
+    which they are lower than any number.
+    """
+    threshold = tree.threshold.astype(dtype)
+    above = threshold > tree.threshold  # the next lower number of the type parts its numbers alike
+    threshold[above] = np.nextafter(threshold[above], dtype.type(-np.inf))
+    bits = threshold.view(f"u{dtype.itemsize}")
+    column = tree.feature + np.int32(n_features) * (tree.route == MISSING_LEFT) * gaps
+    posts = Signposts(np.empty(2 * len(bits), np.uint64), np.empty_like(tree.feature))
+    pack_nodes(tree, roots, bits, column, posts, np.empty_like(tree.feature))
+    return posts
+
+
+@kernel
+def pack_nodes(tree: Tree, roots: Ids, bits: Keys, column: Ids, posts: Signposts, place: Ids) -> None:
+    """Fill ``posts``, node after node, parents first; ``place`` (d) is room for where each one stands."""
+    for t in range(len(roots) - 1):
+        root = int(np.int64(roots[t]))
+        place[root] = root
+        free = root + 1
+        for node in range(root, int(np.int64(roots[t + 1]))):
+            at = int(np.int64(place[node]))
+            posts.node[at] = node
+            if tree.feature[node] != LEAF:
+                left, right = tree.left[node], tree.right[node]
+                ends = np.uint64(tree.feature[left] == LEAF) << LEFT_LEAF
+                ends |= np.uint64(tree.feature[right] == LEAF) << RIGHT_LEAF
+                posts.nodes[2 * at] = bits[node]
+                posts.nodes[2 * at + 1] = (np.uint64(free) << CHILDREN) | ends | np.uint64(column[node])
+                place[right] = free
+                place[left] = free + 1
+                free += 2
+
+
+class Votes(NamedTuple):
+    """What leaves add to the scores: few are different, so they stay near the processor."""
+
+    kind: Ids
+    """(d) which vote a leaf gives."""
+    listed: Floats
+    """(kinds, width) all different votes, some of them more than once; filled up with zeros."""
+
+
+def votes_of(tree: Tree, votes: Any) -> Votes:
+    """List the votes of leaves."""
+    width = -(-votes.shape[1] // OCTET) * OCTET
+    kind, found = np.zeros(len(votes), np.int32), np.zeros(len(votes), np.int32)
+    size = list_votes(tree.feature, votes, np.full(KINDS, -1, np.int32), kind, found)
+    listed = np.zeros((size, width))
+    listed[:, : votes.shape[1]] = votes[found[:size]]
+    return Votes(kind, listed)
+
+
+@kernel
+def list_votes(feature: Ids, votes: Any, last: Ids, kind: Ids, found: Ids) -> int:
+    """``found`` gets a leaf for every vote, ``kind`` the number of that leaf; how many there are.
+
+    ``last`` remembers for each of some hashes the number of the last such vote.
+    """
+    size = 0
+    for i in range(len(votes)):
+        if feature[i] != LEAF:
+            continue
+        mixed = 0.0
+        for c in range(votes.shape[1]):
+            mixed += (2 * c + 1) * votes[i, c]
+        slot = int(abs(mixed * 64)) % len(last)
+        number = int(np.int64(last[slot]))
+        same = number >= 0
+        for c in range(votes.shape[1]):
+            same = same and votes[found[number], c] == votes[i, c]
+        if not same:
+            number = size
+            last[slot] = size
+            found[size] = i
+            size += 1
+        kind[i] = number
+    return size
+
+
+class Room(NamedTuple):
+    """Memory for the walk of ``LANES`` rows."""
+
+    columns: Matrix
+    """(128 m) their values, column after column, second columns behind."""
+    laid: Flags
+    """(2 m) which columns are filled."""
+    met: Keys
+    """(2 m) which rows have met a node of each column."""
+    bundles: Keys
+    """Two words for each bundle, where it is and a bit for each of its rows: in the first third those on
+    their way, in the second those a step on, in the last those that have arrived."""
+    passes: Keys
+    """Which rows pass, for each bundle on its way."""
+    votes: Ids
+    """(AT_ONCE, LANES) where the vote that every row gets in some trees begins."""
+    sums: Floats
+    """(LANES, width) the scores of every row."""
+
+
+def room_for(n_features: int, dtype: Any, width: int) -> Room:
+    """Room for one thread; columns begin where a line of the cache does."""
+    columns = np.empty(2 * LANES * n_features + LANES, dtype)
+    begin = -columns.ctypes.data % 64 // dtype.itemsize
+    most = 2 * (LANES * AT_ONCE + 1)
+    return Room(
+        columns[begin:],
+        np.zeros(2 * n_features, bool),
+        np.zeros(2 * n_features, np.uint64),
+        np.empty(3 * most, np.uint64),
+        np.empty(most, np.uint64),
+        np.empty((AT_ONCE, LANES), np.int32),
+        np.empty((LANES, width)),
+    )
+
+
+def visit_alike(posts: Signposts, roots: Ids, votes: Votes, X: Matrix, total: Floats, met: Keys) -> None:
+    """The same as ``walks.visit_leaves`` for many rows, which are put beside their like in the first tree."""
+    room = room_for(X.shape[1], X.dtype, votes.listed.shape[1])
+    order = np.arange(len(X), dtype=np.int32)
+    if len(roots) > 2:
+        end = np.empty(len(X), np.int32)
+        first_ends(posts.nodes, roots[:1], X, order, room, end)
+        beyond = max(0, int(roots[1]).bit_length() - 16)  # 16 bits are sorted fastest
+        order = np.argsort((end >> beyond).astype(np.uint16), kind="stable").astype(np.int32)
+    visit_bundles(posts, roots, votes, X, order, room, total, met)
+
+
+@kernel
+def first_ends(nodes: Keys, roots: Ids, X: Matrix, order: Ids, room: Room, end: Ids) -> None:
+    """Where each row ends in the first tree."""
+    for start in range(0, len(order), LANES):
+        rows = order[start : start + LANES]
+        forget_rows(room)
+        ended = walk_trees(nodes, roots, X.reshape(-1), X.shape[1], rows, room)
+        for b in range(2 * len(room.passes), ended, 2):
+            members = room.bundles[b + 1]
+            while members != ZERO:
+                end[rows[first_of(members)]] = room.bundles[b]
+                members &= members - ONE
+
+
+@kernel
+def visit_bundles(
+    posts: Signposts, roots: Ids, votes: Votes, X: Matrix, order: Ids, room: Room, total: Floats, met: Keys
+) -> None:
+    """Rows in this order, ``LANES`` at a time; votes are added in the order of the trees."""
+    n_trees = len(roots) - 1
+    for start in range(0, len(order), LANES):
+        rows = order[start : start + LANES]
+        forget_rows(room)
+        for i in range(len(rows)):
+            for c in range(total.shape[1]):
+                room.sums[i, c] = total[rows[i], c]
+        for t in range(0, n_trees, AT_ONCE):
+            some = roots[t : min(t + AT_ONCE, n_trees)]
+            ended = walk_trees(posts.nodes, some, X.reshape(-1), X.shape[1], rows, room)
+            note_votes(posts.node, some, votes, room, ended)
+            add_votes(len(some), len(rows), votes.listed, room)
+        for i in range(len(rows)):
+            for c in range(total.shape[1]):
+                total[rows[i], c] = room.sums[i, c]
+        for word in range(met.shape[1]):
+            note_features(word, rows, room.met, met)
+
+
+@inner
+def forget_rows(room: Room) -> None:
+    """Other rows come."""
+    for column in range(len(room.laid)):
+        room.laid[column] = False
+        room.met[column] = ZERO
+
+
+@inner
+def walk_trees(nodes: Keys, roots: Ids, cells: Matrix, m: int, rows: Ids, room: Room) -> int:
+    """All bundles go on from the roots, step by step, until the last has arrived; where the list of them ends.
+
+    No branch depends on a value. Comparing and parting take turns: a processor waits to read a bundle until
+    it knows where all bundles before were written to.
+    """
+    bundles, passes = room.bundles, room.passes
+    here, there, ended = ZERO, np.uint64(len(passes)), np.uint64(2 * len(passes))
+    for t in range(len(roots)):
+        bundles[2 * t] = np.uint64(roots[t])
+        bundles[2 * t + 1] = ~ZERO >> np.uint64(LANES - len(rows))
+    size = np.uint64(2 * len(roots))
+    while size > ZERO:
+        for b in range(ZERO, size, TWO):
+            place = bundles[here + b] * TWO
+            column = nodes[place + ONE] & COLUMN
+            if not room.laid[column]:
+                room.laid[column] = True
+                lay_out(cells, m, rows, column, room.columns)
+            room.met[column] |= bundles[here + b + ONE]
+            passes[b] = values_at_most(room.columns, column * LANE, nodes[place])
+        end = there
+        for b in range(ZERO, size, TWO):
+            word = nodes[bundles[here + b] * TWO + ONE]
+            for side in range(ZERO, TWO):
+                members = bundles[here + b + ONE] & (passes[b] ^ (side - ONE))
+                leaf = (word >> (RIGHT_LEAF + side)) & ONE
+                at = ended if leaf else end
+                bundles[at] = (word >> CHILDREN) + side
+                bundles[at + ONE] = members
+                some = np.uint64(members != ZERO) * TWO
+                ended += some * leaf
+                end += some * (ONE - leaf)
+        size = end - there
+        here, there = there, here
+    return ended
+
+
+@inner
+def note_votes(node: Ids, roots: Ids, votes: Votes, room: Room, ended: int) -> None:
+    """Which vote each row gets in each tree."""
+    width = votes.listed.shape[1]
+    for b in range(np.uint64(2 * len(room.passes)), ended, TWO):
+        place, members = room.bundles[b], room.bundles[b + ONE]
+        tree = ZERO
+        for t in range(1, len(roots)):
+            tree += np.uint64(place >= np.uint64(roots[t]))
+        vote = votes.kind[np.uint64(node[place])] * width
+        while members != ZERO:
+            room.votes[tree, first_of(members)] = vote
+            members &= members - ONE
+
+
+@inner
+def add_votes(n_trees: int, n_rows: int, listed: Floats, room: Room) -> None:
+    """Tree after tree; rows in turn, so that no sum waits for the one before."""
+    width = np.uint64(listed.shape[1])
+    terms, sums = listed.reshape(-1), room.sums.reshape(-1)
+    for t in range(n_trees):
+        for i in range(n_rows):
+            vote = np.uint64(room.votes[t, i])
+            for c in range(ZERO, width, np.uint64(OCTET)):
+                add_octet(sums, np.uint64(i) * width + c, terms, vote + c)
+
+
+@inner
+def note_features(word: int, rows: Ids, met_by: Keys, met: Keys) -> None:
+    """Turn rows by feature into features by row, 64 of them."""
+    m = len(met_by) // 2
+    for j in range(64 * word, min(64 * word + 64, m)):
+        members = met_by[j] | met_by[m + j]
+        bit = ONE << np.uint64(j & 63)
+        while members != ZERO:
+            met[rows[first_of(members)], word] |= bit
+            members &= members - ONE
+
+
+@inner
+def lay_out(cells: Matrix, m: int, rows: Ids, column: int, columns: Matrix) -> None:
+    """Fill one column; in second ones missing values are lower than any number."""
+    begin = column * LANE
+    feature = column % np.uint64(m)
+    for i in range(len(rows)):
+        columns[begin + np.uint64(i)] = cells[np.uint64(rows[i]) * np.uint64(m) + feature]
+    if column != feature:
+        for i in range(len(rows)):
+            if np.isnan(columns[begin + np.uint64(i)]):
+                columns[begin + np.uint64(i)] = -np.inf
