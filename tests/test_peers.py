@@ -12,10 +12,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 from budgetforest import InvalidCosts, InvalidParameter
 from budgetforest.arrays import LEAF
-from budgetforest.charge import charge, scores, walker
+from budgetforest.charge import charge, scores
 from budgetforest.costs import read_costs
 from budgetforest.forest import Answer, Context, first_trees, join, tree_of
 from budgetforest.peers import from_catboost, from_lightgbm, from_sklearn
+from budgetforest.tree import next_node
 
 PRICES = {
     "uneven": lambda m: (np.arange(m) % 7 + 0.5, None),
@@ -195,11 +196,13 @@ def test_first_rounds_are_the_first_trees():
 def test_first_trees_are_a_forest_of_these_trees():
     X, y = rows(load_wine)
     whole = from_sklearn(RandomForestClassifier(9, random_state=0).fit(X, y), prices("uneven", 13))
-    context = Context(*whole[6:])
+    context = Context(*whole[5:])
     for n in range(1, 10):
         part = first_trees(whole, n)
         assert_same_forest(part, join([tree_of(whole, t) for t in range(n)], context))
-        np.testing.assert_array_equal(walker(part, len(X))(X), walker(whole, len(X))(X)[:n])
+        np.testing.assert_array_equal(
+            scores(part, X), scores(join([tree_of(whole, t) for t in range(n)], context), X)
+        )
 
 
 def assert_same_forest(one, other):
@@ -266,12 +269,21 @@ def test_a_row_of_catboost_pays_for_the_splits_it_meets(kind, missing, tmp_path)
         assert_charged(from_catboost(model, costs), X, paths, costs)
 
 
+def leaves_of(forest, X):
+    def leaf(node, row):
+        while (j := forest.nodes.feature[node]) != LEAF:
+            node = next_node(forest.nodes, node, row[j])
+        return node
+
+    return np.array([[leaf(root, row) for row in X] for root in forest.roots[:-1]])
+
+
 def test_leaves_are_those_of_catboost():
     X, y = rows(load_wine, 0.1)
     for kind in ("SymmetricTree", "Depthwise"):
         model = catboost_model(X, y, kind)
         theirs = model.calc_leaf_indexes(X).T
-        ours = walker(from_catboost(model, prices("uneven", 13)), len(X))(X)
+        ours = leaves_of(from_catboost(model, prices("uneven", 13)), X)
         for a, b in zip(ours, theirs, strict=True):
             pairs = set(zip(a.tolist(), b.tolist(), strict=True))
             assert len(pairs) == len(np.unique(a)) == len(np.unique(b))

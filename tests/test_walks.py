@@ -1,41 +1,70 @@
-"""Many rows in step reach the leaves that single rows reach, whatever their values."""
+"""Many rows in bundles get what single rows get, whatever their values and however many there are."""
 
 import numpy as np
 import pytest
 
-from budgetforest.tree import MISSING_LEFT, MISSING_RIGHT, empty_tree
-from budgetforest.walks import TILE, leaves_in_step, leaves_of, paces, with_copies
+from budgetforest.bundles import AT_ONCE, signposts, visit_alike, votes_of
+from budgetforest.lanes import LANES
+from budgetforest.tree import MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
+from budgetforest.walks import visit_leaves
 
-THRESHOLDS = [0.0, -0.0, 0.1, -1.5, 1e-40, -1e30, np.inf]
+THRESHOLDS = [0.0, -0.0, 0.1, -1.5, 1e-40, -1e30, 1e300, np.inf]
 """A chain of nodes asks for each: right goes on, left is a leaf."""
+FEATURES = 70
+"""More than fit the bits of one word."""
 
 
-def chain(route):
-    tree = empty_tree(2 * len(THRESHOLDS) + 1, 2)
+def chain(route, first):
+    tree = empty_tree(2 * len(THRESHOLDS) + 1, 3)
     for place, threshold in enumerate(THRESHOLDS):
         node = 2 * place
-        tree.feature[node], tree.threshold[node], tree.route[node] = place % 2, threshold, route
+        feature = (first + 67 * place) % FEATURES
+        tree.feature[node], tree.threshold[node], tree.route[node] = feature, threshold, route
         tree.left[node], tree.right[node] = node + 1, node + 2
     return tree
 
 
+def forest(route, n_trees):
+    trees = [chain(route, t) for t in range(n_trees)]
+    size = len(trees[0].feature)
+    shifted = [
+        tree._replace(left=tree.left + t * size, right=tree.right + t * size) for t, tree in enumerate(trees)
+    ]
+    nodes = Tree._make(np.concatenate(parts) for parts in zip(*shifted, strict=True))
+    return nodes, np.arange(0, (n_trees + 1) * size, size, dtype=np.int32)
+
+
+def extremes(dtype, rng, n_rows):
+    with np.errstate(over="ignore"):
+        around = [np.nextafter(dtype(t), dtype(to)) for t in THRESHOLDS[:-1] for to in (-np.inf, t, np.inf)]
+    return rng.choice(np.array([*around, np.nan, np.inf, -np.inf, 7.0], dtype), (n_rows, FEATURES))
+
+
+def visited(visit, n_rows, votes, words):
+    total, met = np.full((n_rows, votes.shape[1]), 0.1), np.zeros((n_rows, words), np.uint64)
+    visit(total, met)
+    return total, met
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("route", [MISSING_LEFT, MISSING_RIGHT])
-def test_rows_in_step_reach_the_leaves_of_single_rows(route, dtype):
-    around = [np.nextafter(dtype(t), dtype(to)) for t in THRESHOLDS[:-1] for to in (-np.inf, t, np.inf)]
-    values = np.array([*around, np.nan, np.inf, -np.inf, 7.0], dtype)
-    X = np.stack(np.meshgrid(values, values), axis=-1).reshape(-1, 2)
-    assert len(X) > TILE
-    tree = chain(route)
-    roots = np.array([0, len(tree.feature)], np.int32)
-    alone, in_step = np.empty((2, 1, len(X)), np.int32)
-    leaves_of(tree, roots, X, alone)
-    walk = paces(tree, roots, 2, gaps=True)
-    leaves_in_step(walk, roots, with_copies(walk, X), np.empty((2, TILE), np.int32), in_step)
-    np.testing.assert_array_equal(in_step, alone)
-    assert len(np.unique(alone)) > 3
-    whole = ~np.isnan(X).any(axis=1)
-    walk, in_step = paces(tree, roots, 2, gaps=False), in_step[:, whole]
-    assert with_copies(walk, X) is X
-    leaves_in_step(walk, roots, X[whole], np.empty((2, TILE), np.int32), in_step)
-    np.testing.assert_array_equal(in_step, alone[:, whole])
+@pytest.mark.parametrize("gaps", [True, False])
+@pytest.mark.parametrize("n_rows", [1, LANES - 1, 3 * LANES + 5])
+@pytest.mark.parametrize("n_trees", [1, AT_ONCE + 3])
+def test_rows_in_bundles_get_what_single_rows_get(route, dtype, gaps, n_rows, n_trees):
+    rng = np.random.default_rng(0)
+    X = extremes(dtype, rng, n_rows)
+    if not gaps:
+        X = np.nan_to_num(X, posinf=np.inf, neginf=-np.inf)
+    nodes, roots = forest(route, n_trees)
+    votes = rng.choice([0.0, 0.1, 0.7], (len(nodes.feature), 3))
+    posts = signposts(nodes, roots, FEATURES, gaps, X.dtype)
+    for words in (0, 2):
+        alone = visited(lambda *out: visit_leaves(nodes, roots, votes, X, *out), n_rows, votes, words)
+        in_bundles = visited(
+            lambda *out: visit_alike(posts, roots, votes_of(nodes, votes), X, *out), n_rows, votes, words
+        )
+        for one, other in zip(alone, in_bundles, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert n_rows < LANES or len(np.unique(alone[0], axis=0)) > 3
+    assert alone[1].any(axis=0).sum() == 2 or n_trees == 1

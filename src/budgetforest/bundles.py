@@ -12,7 +12,7 @@ import numpy as np
 
 from budgetforest.arrays import LEAF, Flags, Floats, Ids, Keys, Matrix
 from budgetforest.jit import inner, kernel
-from budgetforest.lanes import LANES, OCTET, add_octet, first_of, values_at_most
+from budgetforest.lanes import LANES, OCTET, add_octet, put_where, values_at_most
 from budgetforest.tree import MISSING_LEFT, Tree
 
 AT_ONCE = 8
@@ -26,7 +26,7 @@ CHILDREN, LEFT_LEAF, RIGHT_LEAF, COLUMN = np.uint64(32), np.uint64(31), np.uint6
 
 
 class Signposts(NamedTuple):
-    """Numeric trees packed for many rows, 16 bytes a node; siblings stand side by side, the right one first."""
+    """Numeric trees packed for many rows, 16 bytes a node; siblings stand side by side, right ones first."""
 
     nodes: Keys
     """(2 d) the bits of each node's threshold, of the rows' own type; then, from the top, the place of its
@@ -38,10 +38,11 @@ class Signposts(NamedTuple):
 def signposts(tree: Tree, roots: Ids, n_features: int, gaps: bool, dtype: Any) -> Signposts:
     """Pack trees, none of them nominal, for rows of a type, with ``gaps`` or without.
 
-    Missing values pass nowhere. Where they go left, the node asks for a second column, ``n_features`` later, in
-    which they are lower than any number.
+    Missing values pass nowhere. Where they go left, the node asks for a second column, ``n_features`` later,
+    in which they are lower than any number.
     """
-    threshold = tree.threshold.astype(dtype)
+    with np.errstate(over="ignore"):
+        threshold = tree.threshold.astype(dtype)
     above = threshold > tree.threshold  # the next lower number of the type parts its numbers alike
     threshold[above] = np.nextafter(threshold[above], dtype.type(-np.inf))
     bits = threshold.view(f"u{dtype.itemsize}")
@@ -132,8 +133,8 @@ class Room(NamedTuple):
     their way, in the second those a step on, in the last those that have arrived."""
     passes: Keys
     """Which rows pass, for each bundle on its way."""
-    votes: Ids
-    """(AT_ONCE, LANES) where the vote that every row gets in some trees begins."""
+    lanes: Ids
+    """(LANES AT_ONCE) what every row gets in some trees, tree after tree: where its vote begins."""
     sums: Floats
     """(LANES, width) the scores of every row."""
 
@@ -149,16 +150,16 @@ def room_for(n_features: int, dtype: Any, width: int) -> Room:
         np.zeros(2 * n_features, np.uint64),
         np.empty(3 * most, np.uint64),
         np.empty(most, np.uint64),
-        np.empty((AT_ONCE, LANES), np.int32),
+        np.empty(AT_ONCE * LANES, np.int32),
         np.empty((LANES, width)),
     )
 
 
 def visit_alike(posts: Signposts, roots: Ids, votes: Votes, X: Matrix, total: Floats, met: Keys) -> None:
-    """The same as ``walks.visit_leaves`` for many rows, which are put beside their like in the first tree."""
+    """The same as ``walks.visit_leaves`` for many rows; many trees meet them by their leaf in the first."""
     room = room_for(X.shape[1], X.dtype, votes.listed.shape[1])
     order = np.arange(len(X), dtype=np.int32)
-    if len(roots) > 2:
+    if len(roots) - 1 > AT_ONCE:
         end = np.empty(len(X), np.int32)
         first_ends(posts.nodes, roots[:1], X, order, room, end)
         beyond = max(0, int(roots[1]).bit_length() - 16)  # 16 bits are sorted fastest
@@ -173,11 +174,10 @@ def first_ends(nodes: Keys, roots: Ids, X: Matrix, order: Ids, room: Room, end: 
         rows = order[start : start + LANES]
         forget_rows(room)
         ended = walk_trees(nodes, roots, X.reshape(-1), X.shape[1], rows, room)
-        for b in range(2 * len(room.passes), ended, 2):
-            members = room.bundles[b + 1]
-            while members != ZERO:
-                end[rows[first_of(members)]] = room.bundles[b]
-                members &= members - ONE
+        for b in range(np.uint64(2 * len(room.passes)), np.uint64(ended), TWO):
+            put_where(room.lanes, ZERO, room.bundles[b + ONE], room.bundles[b])
+        for i in range(len(rows)):
+            end[rows[i]] = room.lanes[i]
 
 
 @kernel
@@ -190,18 +190,20 @@ def visit_bundles(
         rows = order[start : start + LANES]
         forget_rows(room)
         for i in range(len(rows)):
+            row = np.uint64(rows[i])
             for c in range(total.shape[1]):
-                room.sums[i, c] = total[rows[i], c]
+                room.sums[i, c] = total[row, c]
         for t in range(0, n_trees, AT_ONCE):
             some = roots[t : min(t + AT_ONCE, n_trees)]
             ended = walk_trees(posts.nodes, some, X.reshape(-1), X.shape[1], rows, room)
             note_votes(posts.node, some, votes, room, ended)
             add_votes(len(some), len(rows), votes.listed, room)
         for i in range(len(rows)):
+            row = np.uint64(rows[i])
             for c in range(total.shape[1]):
-                total[rows[i], c] = room.sums[i, c]
+                total[row, c] = room.sums[i, c]
         for word in range(met.shape[1]):
-            note_features(word, rows, room.met, met)
+            note_features(word, rows, room, met)
 
 
 @inner
@@ -214,7 +216,7 @@ def forget_rows(room: Room) -> None:
 
 @inner
 def walk_trees(nodes: Keys, roots: Ids, cells: Matrix, m: int, rows: Ids, room: Room) -> int:
-    """All bundles go on from the roots, step by step, until the last has arrived; where the list of them ends.
+    """All bundles go on from the roots, step by step, until the last has arrived; where their list ends.
 
     No branch depends on a value. Comparing and parting take turns: a processor waits to read a bundle until
     it knows where all bundles before were written to.
@@ -248,22 +250,19 @@ def walk_trees(nodes: Keys, roots: Ids, cells: Matrix, m: int, rows: Ids, room: 
                 end += some * (ONE - leaf)
         size = end - there
         here, there = there, here
-    return ended
+    return int(ended)
 
 
 @inner
 def note_votes(node: Ids, roots: Ids, votes: Votes, room: Room, ended: int) -> None:
     """Which vote each row gets in each tree."""
     width = votes.listed.shape[1]
-    for b in range(np.uint64(2 * len(room.passes)), ended, TWO):
+    for b in range(np.uint64(2 * len(room.passes)), np.uint64(ended), TWO):
         place, members = room.bundles[b], room.bundles[b + ONE]
         tree = ZERO
         for t in range(1, len(roots)):
             tree += np.uint64(place >= np.uint64(roots[t]))
-        vote = votes.kind[np.uint64(node[place])] * width
-        while members != ZERO:
-            room.votes[tree, first_of(members)] = vote
-            members &= members - ONE
+        put_where(room.lanes, tree * LANE, members, votes.kind[np.uint64(node[place])] * width)
 
 
 @inner
@@ -273,30 +272,46 @@ def add_votes(n_trees: int, n_rows: int, listed: Floats, room: Room) -> None:
     terms, sums = listed.reshape(-1), room.sums.reshape(-1)
     for t in range(n_trees):
         for i in range(n_rows):
-            vote = np.uint64(room.votes[t, i])
+            vote = np.uint64(room.lanes[t * LANES + i])
             for c in range(ZERO, width, np.uint64(OCTET)):
                 add_octet(sums, np.uint64(i) * width + c, terms, vote + c)
 
 
 @inner
-def note_features(word: int, rows: Ids, met_by: Keys, met: Keys) -> None:
-    """Turn rows by feature into features by row, 64 of them."""
-    m = len(met_by) // 2
-    for j in range(64 * word, min(64 * word + 64, m)):
-        members = met_by[j] | met_by[m + j]
-        bit = ONE << np.uint64(j & 63)
-        while members != ZERO:
-            met[rows[first_of(members)], word] |= bit
-            members &= members - ONE
+def note_features(word: int, rows: Ids, room: Room, met: Keys) -> None:
+    """Turn the rows that met each of 64 features into the features that each row met."""
+    block, m = room.passes, len(room.met) // 2
+    for bit in range(64):
+        j = 64 * word + bit
+        block[bit] = room.met[j] | room.met[m + j] if j < m else ZERO
+    transpose(block)
+    for i in range(len(rows)):
+        met[rows[i], word] |= block[i]
+
+
+@inner
+def transpose(block: Keys) -> None:
+    """Bit j of word i becomes bit i of word j: blocks of 32 bits change places, then those of 16 within."""
+    size, low = 32, np.uint64(2**32 - 1)
+    while size > 0:
+        shift = np.uint64(size)
+        for first in range(64):
+            if first & size == 0:
+                other = first + size
+                swapped = ((block[first] >> shift) ^ block[other]) & low
+                block[first] ^= swapped << shift
+                block[other] ^= swapped
+        size >>= 1
+        low ^= low << np.uint64(size)
 
 
 @inner
 def lay_out(cells: Matrix, m: int, rows: Ids, column: int, columns: Matrix) -> None:
     """Fill one column; in second ones missing values are lower than any number."""
-    begin = column * LANE
-    feature = column % np.uint64(m)
+    begin, width = column * LANE, np.uint64(m)
+    feature = column - width if column >= width else column
     for i in range(len(rows)):
-        columns[begin + np.uint64(i)] = cells[np.uint64(rows[i]) * np.uint64(m) + feature]
+        columns[begin + np.uint64(i)] = cells[np.uint64(rows[i]) * width + feature]
     if column != feature:
         for i in range(len(rows)):
             if np.isnan(columns[begin + np.uint64(i)]):

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import cache, partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,17 +22,21 @@ from budgetforest.ledger import Ledger, Prices, charge_all, charge_rows, open_le
 from budgetforest.settle import BLOCK, Exits, exits_for, exits_in, settle_rows
 from budgetforest.table import Numbers
 from budgetforest.threads import leave_if_alone, number_of
-from budgetforest.tree import Tree
+from budgetforest.tree import MISSING_LEFT, Tree
 from budgetforest.waiting import queues, walked_for
 from budgetforest.walks import visit_leaves
 
-AT_HAND = 2**24
-"""Bytes of rows that are put beside their like: the more, the more alike they are."""
+NEAR = 2**20
+"""Bytes of nodes that stay near the processor."""
+
+ALIKE = 2**21
+"""Bytes of rows that are put beside their like; eight times as many where nodes must be brought from afar."""
 
 MANY = 4
 """So many times ``LANES`` rows are worth packing a forest for."""
 
-Visit = Callable[[Matrix, Floats, Keys], None]
+Visit: TypeAlias = Callable[[Matrix, Floats, Keys], None]
+"""Takes rows, adds to their scores, and notes what they meet."""
 
 
 def scores(forest: Forest, X: Numbers, pool: Executor | None = None) -> Floats:
@@ -41,9 +45,11 @@ def scores(forest: Forest, X: Numbers, pool: Executor | None = None) -> Floats:
     if forest.n_trees == 0:
         return total + forest.prior
     visit = visitor(forest, len(X))
-    _for_blocks(
-        lambda rows, part: visit(part, total[rows], nothing_met(len(part))), X, pool, alike_in(X, pool)
-    )
+
+    def block(rows: slice, part: Matrix) -> None:
+        visit(part, total[rows], nothing_met(len(part)))
+
+    _for_blocks(block, X, pool, at_once(forest, X, Answer.PROBA, pool))
     return total
 
 
@@ -53,26 +59,35 @@ def visitor(forest: Forest, n_rows: int) -> Visit:
     if n_rows < MANY * LANES or len(nodes.branches):
         return partial(visit_leaves, nodes, roots, forest.least)
     votes, packed = votes_of(nodes, forest.least), cache(partial(signposts, nodes, roots))
+    any_left = bool((nodes.route == MISSING_LEFT).any())
 
     def visit(part: Matrix, total: Floats, met: Keys) -> None:
-        posts = packed(part.shape[1], bool(np.isnan(part).any()), part.dtype)
+        posts = packed(part.shape[1], any_left and bool(np.isnan(part).any()), part.dtype)
         visit_alike(posts, roots, votes, part, total, met)
 
     return visit
 
 
-def alike_in(X: Numbers, pool: Executor | None) -> int:
-    """How many rows are walked together, the same number in each of the threads."""
-    most = max(BLOCK, AT_HAND // (X.dtype.itemsize * max(1, X.shape[1])))
+def at_once(forest: Forest, X: Numbers, answer: Answer, pool: Executor | None) -> int:
+    """How many rows a thread is given at a time; more where they are put beside their like."""
+    if answer == Answer.LABEL:
+        return BLOCK
+    alike = ALIKE if 16 * len(forest.nodes.feature) <= NEAR else 8 * ALIKE
+    most = max(BLOCK, alike // (4 * max(1, len(forest.costs.cost))))
     threads = number_of(pool) if pool else 1
-    return max(BLOCK, -(-len(X) // (threads * -(-len(X) // (threads * most) or 1))))
+    blocks = threads * max(1, math.ceil(len(X) / (threads * most)))
+    return max(BLOCK, math.ceil(len(X) / blocks))
 
 
 def charge(forest: Forest, X: Numbers, answer: Answer, pool: Executor | None = None) -> Ledger:
     """What every row acquires and pays for its label, or for every score."""
     ledger = open_ledger(len(X), forest.costs)
     charge_part = charger(forest, len(X), answer)
-    _for_blocks(lambda rows, part: charge_part(part, part_of(ledger, rows)), X, pool)
+
+    def block(rows: slice, part: Matrix) -> None:
+        charge_part(part, part_of(ledger, rows))
+
+    _for_blocks(block, X, pool, at_once(forest, X, answer, pool))
     return ledger
 
 
@@ -86,7 +101,7 @@ def spent(forest: Forest, X: Numbers, answer: Answer, pool: Executor | None = No
         charge_part(part, ledger)
         total[rows] = ledger.spent
 
-    _for_blocks(block, X, pool)
+    _for_blocks(block, X, pool, at_once(forest, X, answer, pool))
     return total
 
 
@@ -109,7 +124,7 @@ def charger(forest: Forest, n_rows: int, answer: Answer) -> Callable[[Matrix, Le
 
 
 def payer(forest: Forest) -> Callable[[Matrix, Keys, Ledger], None]:
-    """A function that charges rows for all they have met, or where the order matters for all they meet now."""
+    """A function that charges rows for all they have met; where the order matters, for all they meet now."""
     prices = Prices(*forest.costs[:3])
     if forest.costs.order_matters:
         return lambda part, met, paid: charge_rows(forest.nodes, forest.roots, part, prices, paid)
@@ -215,7 +230,7 @@ def _from_all_trees(
         visit(part, total[rows], met)
         pay_for(part, met, part_of(ledger, rows))
 
-    _for_blocks(block, X, pool, alike_in(X, pool))
+    _for_blocks(block, X, pool, at_once(forest, X, Answer.PROBA, pool))
     sure = forest.threshold == math.inf
     label = total.argmax(axis=1).astype(np.int32) if sure else labels(forest, X, pool)
     return Answers(label, shares(total, forest.voting), ledger)
@@ -248,8 +263,8 @@ class Meter:
     ) -> None:
         self.X, self.label, self.share = X, label, share
         self.context, self.answer, self.most, self.pool = context, answer, most, pool
-        self.scores = np.zeros((len(X), len(context.prior)))
         scored = len(X) if answer == Answer.PROBA else 0
+        self.scores = np.zeros((scored, len(context.prior)))
         self.spent = np.zeros(scored)
         self.met = nothing_met(scored, context)
         self.ledger = open_ledger(scored if context.costs.order_matters else 0, context.costs)
@@ -264,27 +279,24 @@ class Meter:
     def shares_with(self, tree: Tree) -> tuple[Floats, Floats] | None:
         """The same before it is summed: what each row adds to the cost, and each wrong one to the error."""
         self.trees.append(tree)
-        self._score(join([tree], self.context))
-        paid = self.spent
-        if self.answer == Answer.LABEL:
-            if not is_measured(len(self.trees), self.most):
-                return None
-            paid = spent(join(self.trees, self.context), self.X, self.answer, self.pool)
-        wrong = self.scores.argmax(axis=1) != self.label
-        return self.share * paid, self.share[wrong]
+        if self.answer == Answer.PROBA:
+            self._score(join([tree], self.context))
+            return self.share * self.spent, self.share[self.scores.argmax(axis=1) != self.label]
+        if not is_measured(len(self.trees), self.most):
+            return None
+        exits = ladder(join(self.trees, self.context), self.X, [self.context.threshold], self.pool)
+        return self.share * exits.spent[:, 0], self.share[exits.labels[:, 0] != self.label]
 
     def _score(self, one: Forest) -> None:
         """Add the votes of one more tree, and what all scores cost more."""
-        in_order = one.costs.order_matters  # else what was met tells all that was paid
         visit, pay_for = visitor(one, len(self.X)), payer(one)
 
         def block(rows: slice, part: Matrix) -> None:
-            met = self.met[rows] if self.answer == Answer.PROBA else nothing_met(len(part))
-            visit(part, self.scores[rows], met)
-            if self.answer == Answer.PROBA:
-                paid = part_of(self.ledger, rows) if in_order else open_ledger(len(part), one.costs)
-                pay_for(part, met, paid)
-                self.spent[rows] = paid.spent
+            in_order = one.costs.order_matters  # else what was met tells all that was paid
+            paid = part_of(self.ledger, rows) if in_order else open_ledger(len(part), one.costs)
+            visit(part, self.scores[rows], self.met[rows])
+            pay_for(part, self.met[rows], paid)
+            self.spent[rows] = paid.spent
 
         _for_blocks(block, self.X, self.pool)
 

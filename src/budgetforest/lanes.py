@@ -1,7 +1,7 @@
-"""The same for 64 rows at a time: which of their values are low enough, as the bits of one word.
+"""The same done to many numbers at a time: 64 rows are the bits of one word.
 
-LLVM finds neither in a loop of ours, so both are written in its own language; they are compiled for any
-processor, with as many comparisons as its vectors need.
+LLVM does not find these in loops of ours, so they are written in its own language; it compiles them for any
+processor, with as many instructions as its vectors need.
 """
 
 from __future__ import annotations
@@ -21,35 +21,49 @@ OCTET = 8
 """Doubles that are added at a time."""
 
 
+def _address(context: Any, builder: Any, kind: Any, array: Any, begin: Any, vector: Any) -> Any:
+    """Where neighbouring numbers of an array begin, to be read as a vector."""
+    first = builder.gep(context.make_array(kind)(context, builder, array).data, [begin])
+    return builder.bitcast(first, vector.as_pointer())
+
+
+def _repeated(builder: Any, value: Any, vector: Any) -> Any:
+    """A vector of one value."""
+    nothing = ir.Constant(vector, ir.Undefined)
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
+    return builder.shuffle_vector(builder.insert_element(nothing, value, ir.IntType(32)(0)), nothing, zeros)
+
+
 def _values_at_most(typing: Any, values: Any, begin: Any, bound: Any) -> Any:
     """Compare ``LANES`` values with the bits of a number of their type; NaN is not at most anything."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         values, begin, bound = arguments
         element = context.get_data_type(signature.args[0].dtype)
-        vector = ir.VectorType(element, LANES)
-        first = builder.gep(context.make_array(signature.args[0])(context, builder, values).data, [begin])
+        vector, size = ir.VectorType(element, LANES), signature.args[0].dtype.bitwidth
         lanes = builder.load(
-            builder.bitcast(first, vector.as_pointer()), align=signature.args[0].dtype.bitwidth // 8
+            _address(context, builder, signature.args[0], values, begin, vector), align=size // 8
         )
-        narrow = builder.trunc(bound, ir.IntType(32)) if element == ir.FloatType() else bound
-        one = builder.insert_element(
-            ir.Constant(vector, ir.Undefined), builder.bitcast(narrow, element), ir.IntType(32)(0)
-        )
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        same = builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
-        return builder.bitcast(builder.fcmp_ordered("<=", lanes, same), ir.IntType(LANES))
+        limit = builder.bitcast(builder.trunc(bound, ir.IntType(32)) if size == 32 else bound, element)
+        passes = builder.fcmp_ordered("<=", lanes, _repeated(builder, limit, vector))
+        return builder.bitcast(passes, ir.IntType(LANES))
 
     return types.uint64(values, types.uint64, types.uint64), code
 
 
-def _first_of(typing: Any, rows: Any) -> Any:
-    """The place of the lowest bit of a word that has some."""
+def _put_where(typing: Any, lanes: Any, begin: Any, rows: Any, value: Any) -> Any:
+    """Write a 32-bit number to those of ``LANES`` places whose bit is set."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.IntType(1)(1))
+        lanes, begin, rows, value = arguments
+        vector = ir.VectorType(ir.IntType(32), LANES)
+        there = _address(context, builder, signature.args[0], lanes, begin, vector)
+        chosen = builder.bitcast(rows, ir.VectorType(ir.IntType(1), LANES))
+        mixed = builder.select(chosen, _repeated(builder, value, vector), builder.load(there, align=4))
+        builder.store(mixed, there, align=4)
+        return context.get_dummy_value()
 
-    return types.uint64(types.uint64), code
+    return types.void(lanes, types.uint64, types.uint64, types.int32), code
 
 
 def _add_octet(typing: Any, sums: Any, at: Any, terms: Any, begin: Any) -> Any:
@@ -58,16 +72,9 @@ def _add_octet(typing: Any, sums: Any, at: Any, terms: Any, begin: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         sums, at, terms, begin = arguments
         vector = ir.VectorType(ir.DoubleType(), OCTET)
-
-        def address(kind: Any, array: Any, place: Any) -> Any:
-            first = builder.gep(context.make_array(kind)(context, builder, array).data, [place])
-            return builder.bitcast(first, vector.as_pointer())
-
-        there = address(signature.args[0], sums, at)
-        total = builder.fadd(
-            builder.load(there, align=8), builder.load(address(signature.args[2], terms, begin), align=8)
-        )
-        builder.store(total, there, align=8)
+        there = _address(context, builder, signature.args[0], sums, at, vector)
+        added = builder.load(_address(context, builder, signature.args[2], terms, begin, vector), align=8)
+        builder.store(builder.fadd(builder.load(there, align=8), added), there, align=8)
         return context.get_dummy_value()
 
     return types.void(sums, types.uint64, terms, types.uint64), code
@@ -78,8 +85,9 @@ def _plain_values_at_most(values: Any, begin: Any, bound: Any) -> Any:
     return np.packbits(values[int(begin) : int(begin) + LANES] <= limit, bitorder="little").view(np.uint64)[0]
 
 
-def _plain_first_of(rows: Any) -> Any:
-    return np.uint64(int(rows & -rows).bit_length() - 1)
+def _plain_put_where(lanes: Any, begin: Any, rows: Any, value: Any) -> None:
+    chosen = np.unpackbits(np.array([rows], np.uint64).view(np.uint8), bitorder="little").view(bool)
+    lanes[int(begin) : int(begin) + LANES][chosen] = value
 
 
 def _plain_add_octet(sums: Any, at: Any, terms: Any, begin: Any) -> None:
@@ -87,6 +95,6 @@ def _plain_add_octet(sums: Any, at: Any, terms: Any, begin: Any) -> None:
 
 
 if numba.config.DISABLE_JIT:
-    values_at_most, first_of, add_octet = _plain_values_at_most, _plain_first_of, _plain_add_octet
+    values_at_most, put_where, add_octet = _plain_values_at_most, _plain_put_where, _plain_add_octet
 else:
-    values_at_most, first_of, add_octet = map(intrinsic, (_values_at_most, _first_of, _add_octet))
+    values_at_most, put_where, add_octet = map(intrinsic, (_values_at_most, _put_where, _add_octet))

@@ -67,17 +67,20 @@ def charge_all(met: Keys, prices: Prices, ledger: Ledger) -> None:
 def charge_met(met: Keys, i: int, prices: Prices, ledger: Ledger) -> None:
     """What one row pays in all, in the order of the columns; without shared groups, without branches."""
     spent = 0.0
-    alone = ledger.opened.shape[1] == len(prices.cost)
-    for j in range(len(prices.cost)):
-        bit = (met[i, j >> 6] >> np.uint64(j & 63)) & ONE
-        ledger.acquired[i, j] = bit
-        if alone:
-            spent += bit * prices.cost[j]
+    m, alone = len(prices.cost), ledger.opened.shape[1] == len(prices.cost)
+    for word in range(met.shape[1]):
+        bits = met[i, word]
+        first = 64 * word
+        for j in range(first, min(first + 64, m)):
+            ledger.acquired[i, j] = (bits >> np.uint64(j - first)) & ONE
+    if alone:
+        for j in range(m):
+            spent += ledger.acquired[i, j] * prices.cost[j]
     ledger.spent[i] = spent
     if not alone:
         for g in range(ledger.opened.shape[1]):
             ledger.opened[i, g] = False
-        for j in range(len(prices.cost)):
+        for j in range(m):
             if ledger.acquired[i, j]:
                 pay(i, j, prices, ledger)
 
