@@ -30,7 +30,7 @@ class Signposts(NamedTuple):
 
     nodes: Keys
     """(2 d) the bits of each node's threshold, of the rows' own type; then, from the top, the place of its
-    children, a bit each for whether the left and the right one are leaves, and its column."""
+    children, a bit each for whether the left and the right one are leaves, and its column. Leaves: zeros."""
     node: Ids
     """(d) which node stands at each place; roots stand where they were."""
 
@@ -47,7 +47,7 @@ def signposts(tree: Tree, roots: Ids, n_features: int, gaps: bool, dtype: Any) -
     threshold[above] = np.nextafter(threshold[above], dtype.type(-np.inf))
     bits = threshold.view(f"u{dtype.itemsize}")
     column = tree.feature + np.int32(n_features) * (tree.route == MISSING_LEFT) * gaps
-    posts = Signposts(np.empty(2 * len(bits), np.uint64), np.empty_like(tree.feature))
+    posts = Signposts(np.zeros(2 * len(bits), np.uint64), np.empty_like(tree.feature))
     pack_nodes(tree, roots, bits, column, posts, np.empty_like(tree.feature))
     return posts
 
@@ -223,10 +223,13 @@ def walk_trees(nodes: Keys, roots: Ids, cells: Matrix, m: int, rows: Ids, room: 
     """
     bundles, passes = room.bundles, room.passes
     here, there, ended = ZERO, np.uint64(len(passes)), np.uint64(2 * len(passes))
-    for t in range(len(roots)):
-        bundles[2 * t] = np.uint64(roots[t])
-        bundles[2 * t + 1] = ~ZERO >> np.uint64(LANES - len(rows))
-    size = np.uint64(2 * len(roots))
+    size = ZERO
+    for root in roots:
+        leaf = nodes[2 * np.uint64(root) + ONE] == ZERO
+        at = ended if leaf else size
+        bundles[at], bundles[at + ONE] = np.uint64(root), ~ZERO >> np.uint64(LANES - len(rows))
+        ended += TWO * np.uint64(leaf)
+        size += TWO * np.uint64(not leaf)
     while size > ZERO:
         for b in range(ZERO, size, TWO):
             place = bundles[here + b] * TWO
