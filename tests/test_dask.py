@@ -191,15 +191,17 @@ ENGINES = {
 def pairs():
     """Every case on every engine; by default one case on most engines, the others on two."""
     few = ["seven uneven blocks", "two processes"]
-    shown = {"binned": set(ENGINES) - {"four processes"}, "auto": {"three blocks"}, "auto with turns": set()}
+    shown = {"binned": set(ENGINES) - {"four processes"}, "auto": {"three blocks"}}
     for engine, name in product(ENGINES, CASES):
         marks = () if engine in shown.get(name, few) else only_in_full
         yield pytest.param(engine, name, marks=marks)
 
 
 @pytest.mark.parametrize(("engine", "name"), list(pairs()))
-def test_every_engine_grows_the_same_forest(engine, name, clients):
+def test_every_engine_grows_the_same_forest(engine, name, clients, monkeypatch):
     processes, sizes, order, spread = ENGINES[engine]
+    if name == "auto with turns":
+        monkeypatch.setattr(levels, "LEAST_SMALL", 4096)  # as it is: few rows are brought together
     parameters, *rows = case(name)
     X, y, weight = (None if part is None else in_blocks(part, sizes, order) for part in rows)
     model = on_cluster.fit(
@@ -296,6 +298,20 @@ def test_rows_in_blocks_take_the_same_turns(clients):
     assert len(expected) == 3
     for part, judged in enumerate(expected):
         np.testing.assert_array_equal(np.sort(hashes[turns == part]), np.sort(judged))
+
+
+@pytest.mark.parametrize(
+    "small", [pytest.param(200, id="whole trees"), pytest.param(12, id="levels", marks=only_in_full)]
+)
+def test_rows_that_take_turns_stay_in_their_blocks_if_they_are_many(small, clients, monkeypatch):
+    monkeypatch.setattr(levels, "LEAST_SMALL", small)
+    parameters, X, y, weight = case("auto with turns")
+    parameters, X = parameters | {"max_trees": 2}, X[["a", "kind"]]
+    here = BudgetForestClassifier(**parameters).fit(X, y, sample_weight=weight)
+    blocks = [in_blocks(part, [80, 80, 80]) for part in (X, y, weight)]
+    there = BudgetForestClassifier(**parameters)
+    on_cluster.fit(there, *blocks[:2], sample_weight=blocks[2], client=clients(0), spread="rows")
+    same_training(here, there)
 
 
 def sizes(dask_scheduler):

@@ -50,7 +50,8 @@ def fit(
     validation : pair (X, y) of the same kinds, or None
     client : the client in use if None
     spread : "rows", "trees" or None
-        "rows": blocks stay where they are and count, for rows that fit no machine.
+        "rows": blocks stay where they are and count, for rows that fit no machine (up to 4,096 rows are
+        brought here for ``method="auto"``).
         "trees": the rows come here, their codes go to every worker, and each grows whole trees. None: trees
         if the rows take at most a quarter of the smallest worker's memory.
     checkpoint : a folder here, where the training goes on after a loss

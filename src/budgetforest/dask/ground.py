@@ -1,30 +1,50 @@
 """The ground of ``method="auto"`` with rows spread over workers: trees by levels, sums over blocks.
 
-Of rows only what pruning looks at comes to the client: about a thousand, whatever their number.
+Of rows only what pruning looks at comes to the client: about a thousand, whatever their number. Few rows come
+there as a whole, and forests are tasks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 from distributed import Future
 
+from budgetforest.arrays import Flags
 from budgetforest.boost import Boost
 from budgetforest.crossfit import n_turns
 from budgetforest.dask.cluster import Cluster
 from budgetforest.dask.coding import coded
 from budgetforest.dask.forests import boosted_trees, reusing_trees, saving_trees
+from budgetforest.dask.levels import are_few
 from budgetforest.dask.places import turns_of
 from budgetforest.dask.rows import part_of, rest_of, totals
+from budgetforest.dask.trees import Growers
 from budgetforest.forest import Answer, Context, join
-from budgetforest.ground import Boosted, Ground, boost_pool, first_rows, growing
+from budgetforest.ground import Boosted, Ground, OwnGround, boost_pool, first_rows, growing
+from budgetforest.intake import constants
 from budgetforest.outcome import Outcome, added, error_of, outcomes_of
 from budgetforest.saving import Growth
 from budgetforest.train import Rows, Settings
 from budgetforest.tree import Tree
+
+
+def ground_on(
+    cluster: Cluster, train: list[Future], validation: list[Future], settings: Settings, pool: Executor
+) -> tuple[Ground, Flags]:
+    """Where forests grow on rows in blocks, and which features are constant.
+
+    One worker would have all of few rows for every tree, so they come here once, and forests are tasks.
+    """
+    if are_few(totals(cluster, train + validation, settings.n_classes).rows):
+        rows, judged = (all_of(cluster.values(blocks)) for blocks in (train, validation))
+        return OwnGround(rows, judged, settings, pool, Growers(cluster)), constants(rows)
+    ground = SpreadGround(cluster, train, validation, settings)
+    return ground, ground.constant
 
 
 class SpreadGround:
@@ -101,5 +121,10 @@ def error_in(rows: Rows, weight: int, trees: list[Tree], context: Context, answe
 
 def first_of(unit: float, most: int, blocks: list[Rows]) -> Rows:
     """The first rows of several blocks (``ground.first_rows``)."""
-    rows = Rows._make(np.concatenate(columns) for columns in zip(*blocks, strict=True))
+    rows = all_of(blocks)
     return rows.take(first_rows(rows, unit, most))
+
+
+def all_of(blocks: list[Rows]) -> Rows:
+    """The rows of several blocks."""
+    return Rows._make(np.concatenate(columns) for columns in zip(*blocks, strict=True))

@@ -117,6 +117,11 @@ def small_for(cluster: Cluster, rows: Spread, trees: int, weight: float) -> tupl
     return int(min(max(LEAST_SMALL, even), most) * weight), int(most * weight)
 
 
+def are_few(n_rows: int) -> bool:
+    """Whether a node of all rows is small, whatever the cluster."""
+    return n_rows <= LEAST_SMALL
+
+
 def finish_small(here: Growing, standing: list[Future], level: Level, depth: int) -> dict[str, Future]:
     """Have the subtrees of small nodes grown, about ``small`` rows by each task; the tasks by name."""
     cluster, rows = here.cluster, here.rows

@@ -13,7 +13,7 @@ from budgetforest.classifier import BudgetForestClassifier
 from budgetforest.dask.cluster import Cluster
 from budgetforest.dask.coding import coded
 from budgetforest.dask.forests import spread_trees
-from budgetforest.dask.ground import SpreadGround
+from budgetforest.dask.ground import ground_on
 from budgetforest.dask.meters import meter_on
 from budgetforest.dask.places import held_out_of
 from budgetforest.dask.rows import Spread, other_rows, part_of, spread_rows, totals
@@ -61,10 +61,10 @@ def fit_by_rows(
     if validation is not None and validated is not None:
         warn_of_absent_classes(validated.counts, rows.classes)
     keep = classifier._keep(checkpoint, total, validated, settings)
-    with progress(classifier.verbose) as tell:
+    with progress(classifier.verbose) as tell, classifier._threads() as (pool, _):
         if settings.auto:
-            ground = SpreadGround(cluster, train, measured, settings)
-            warn_of_constants(ground.constant, rows.schema)
+            ground, constant = ground_on(cluster, train, measured, settings, pool)
+            warn_of_constants(constant, rows.schema)
             offers = grow_frontier(ground, settings, tell, keep)
         else:
             grown, constant = coded(cluster, train, total, settings)
