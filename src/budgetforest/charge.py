@@ -16,10 +16,10 @@ import numpy as np
 
 from budgetforest.arrays import Floats, Ids, Keys, Matrix
 from budgetforest.bundles import signposts, visit_alike, votes_of
-from budgetforest.forest import BELIEF, NEVER, Answer, Context, Forest, join, shares
+from budgetforest.forest import BELIEF, NEVER, Answer, Context, Forest, join, join_forests, shares
 from budgetforest.lanes import LANES
 from budgetforest.ledger import Ledger, Prices, charge_all, charge_rows, open_ledger, part_of
-from budgetforest.settle import BLOCK, Exits, exits_for, exits_in, settle_rows
+from budgetforest.settle import BLOCK, SIDE_BY_SIDE, Exits, exits_for, exits_in, settle_rows
 from budgetforest.table import Numbers
 from budgetforest.threads import leave_if_alone, number_of
 from budgetforest.tree import MISSING_LEFT, Tree
@@ -171,10 +171,11 @@ def settler(
     """A function that walks rows to their exits; ``believes``: and tells what is believed there."""
     prices = Prices(*forest.costs[:3])
     exit_at = exits_for(0, thresholds, forest).enough
-    walked = walked_for(forest, Answer.LABEL, believes=believes or bool((exit_at < NEVER).any()))
+    tracks = bool((exit_at < NEVER).any())
+    walked = walked_for(forest, Answer.LABEL, believes=believes or tracks, tracks=tracks)
 
     def settle(part: Matrix, ledger: Ledger, exits: Exits) -> None:
-        settle_rows(walked, part, prices, ledger, queues(forest), queues(forest), exits)
+        settle_rows(walked, part, prices, ledger, queues(forest), queues(forest, SIDE_BY_SIDE), exits)
 
     return settle
 
@@ -268,7 +269,7 @@ class Meter:
         self.spent = np.zeros(scored)
         self.met = nothing_met(scored, context)
         self.ledger = open_ledger(scored if context.costs.order_matters else 0, context.costs)
-        self.trees: list[Tree] = []
+        self.forests: list[Forest] = []
 
     def add(self, tree: Tree) -> tuple[float, float] | None:
         """Mean cost and error of the forest with one more tree; None where it is not measured."""
@@ -278,13 +279,15 @@ class Meter:
 
     def shares_with(self, tree: Tree) -> tuple[Floats, Floats] | None:
         """The same before it is summed: what each row adds to the cost, and each wrong one to the error."""
-        self.trees.append(tree)
+        one = join([tree], self.context)
         if self.answer == Answer.PROBA:
-            self._score(join([tree], self.context))
+            self._score(one)
             return self.share * self.spent, self.share[self.scores.argmax(axis=1) != self.label]
-        if not is_measured(len(self.trees), self.most):
+        self.forests.append(one)
+        if not is_measured(len(self.forests), self.most):
             return None
-        exits = ladder(join(self.trees, self.context), self.X, [self.context.threshold], self.pool)
+        whole = join_forests(self.forests, self.context)
+        exits = ladder(whole, self.X, [self.context.threshold], self.pool)
         return self.share * exits.spent[:, 0], self.share[exits.labels[:, 0] != self.label]
 
     def _score(self, one: Forest) -> None:

@@ -20,7 +20,6 @@ from budgetforest.waiting import (
     Queues,
     Walked,
     acquire_next,
-    belief_in,
     leader_of,
     queues,
     start_row,
@@ -106,19 +105,19 @@ def record_rows(
                 break
             course.order[i, place] = j
             place += 1
-            acquire_next(forest, X, i, j, prices, ledger, q)
+            acquire_next(forest, X, j, prices, ledger, q)
         course.labels[i], course.certain[i] = label, certain
-        for t in range(len(q.at)):
-            course.settled[i] += forest.feature[q.at[t]] < 0
+        for t in range(q.at.shape[1]):
+            course.settled[i] += forest.feature[q.at[0, t]] < 0
 
 
 @inner
 def record_step(i: int, place: int, ledger: Ledger, q: Queues, scored: bool, course: Course) -> None:
     """What row ``i`` has paid and believes now; the figures stand until the next step."""
-    leader = leader_of(q.sums)
+    leader = leader_of(q.belief[0])
     total = 0.0
-    for c in range(len(q.sums) // 3):
-        belief, most = belief_in(q.sums, c), belief_in(q.sums, leader)
+    for c in range(q.belief.shape[1]):
+        belief, most = float(q.belief[0, c]), float(q.belief[0, leader])
         total += np.exp((belief - most) / BELIEF) if scored else belief / most
     for at in range(place, course.spent.shape[1]):
         course.spent[i, at] = ledger.spent[i]

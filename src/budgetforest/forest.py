@@ -118,19 +118,32 @@ def belief_for(threshold: float, forest: Forest) -> int:
 
 def join(trees: Sequence[Tree], context: Context) -> Forest:
     """A forest of these trees, in this order."""
-    sizes = [len(tree.feature) for tree in trees]
-    roots = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-    starts = np.cumsum([0] + [len(tree.branches) for tree in trees]).astype(np.int32)
-    shifted = [
-        moved(tree, int(root), int(start))
-        for tree, root, start in zip(trees, roots[:-1], starts[:-1], strict=True)
-    ]
-    nodes = empty_tree(0, len(context.prior))
-    if shifted:
-        nodes = Tree._make(np.concatenate(parts) for parts in zip(*shifted, strict=True))
+    nodes, roots = _end_to_end(trees, np.array([len(tree.feature) for tree in trees], np.int64), context)
     least, most = outlook(nodes, roots[:-1], context.voting)
     still_open = np.einsum("dk->d", (least != most).view(np.int8)) > 0  # any(axis=1), three times as fast
     return Forest(nodes, roots, least, most, still_open, *context)
+
+
+def join_forests(forests: Sequence[Forest], context: Context) -> Forest:
+    """The same of the trees of some forests, of each of which all is known."""
+    sizes = [np.diff(forest.roots) for forest in forests]
+    nodes, roots = _end_to_end([forest.nodes for forest in forests], np.concatenate(sizes), context)
+    least, most, still_open = (np.concatenate([forest[part] for forest in forests]) for part in (2, 3, 4))
+    return Forest(nodes, roots, least, most, still_open, *context)
+
+
+def _end_to_end(parts: Sequence[Tree], sizes: Counts, context: Context) -> tuple[Tree, Ids]:
+    """Nodes of some trees or forests, and the roots of trees of such ``sizes``."""
+    firsts = np.cumsum([0] + [len(part.feature) for part in parts])
+    starts = np.cumsum([0] + [len(part.branches) for part in parts])
+    shifted = [
+        moved(part, int(first), int(start))
+        for part, first, start in zip(parts, firsts[:-1], starts[:-1], strict=True)
+    ]
+    nodes = empty_tree(0, len(context.prior))
+    if shifted:
+        nodes = Tree._make(np.concatenate(columns) for columns in zip(*shifted, strict=True))
+    return nodes, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
 
 
 def beliefs(forest: Forest) -> Ids:

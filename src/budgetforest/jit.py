@@ -71,6 +71,13 @@ def inner(function: Function) -> Function:
     return _compiled(function, _nrt=False, no_cpython_wrapper=True)
 
 
+def inlined(function: Function) -> Function:
+    """An inner kernel that becomes part of its callers, so that they need not hand it their arrays."""
+    if numba.config.DISABLE_JIT:
+        return kernel(function)
+    return _compiled(function, _nrt=False, no_cpython_wrapper=True, forceinline=True)
+
+
 def _compiled(function: Function, **options: bool) -> Function:
     compiled: Function = _in_cache_folder(
         lambda cache: numba.njit(

@@ -20,6 +20,9 @@ LANES = 64
 OCTET = 8
 """Doubles that are added at a time."""
 
+QUARTET = 4
+"""Doubles that are exchanged at a time."""
+
 
 def _address(context: Any, builder: Any, kind: Any, array: Any, begin: Any, vector: Any) -> Any:
     """Where neighbouring numbers of an array begin, to be read as a vector."""
@@ -80,6 +83,49 @@ def _add_octet(typing: Any, sums: Any, at: Any, terms: Any, begin: Any) -> Any:
     return types.void(sums, types.uint64, terms, types.uint64), code
 
 
+def _exchange_quartet(typing: Any, sums: Any, at: Any, terms: Any, old: Any, new: Any) -> Any:
+    """Take ``QUARTET`` neighbouring terms out of sums and put others in."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        sums, at, terms, old, new = arguments
+        vector = ir.VectorType(ir.DoubleType(), QUARTET)
+        there = _address(context, builder, signature.args[0], sums, at, vector)
+        out, put = (
+            builder.load(_address(context, builder, signature.args[2], terms, begin, vector), align=8)
+            for begin in (old, new)
+        )
+        builder.store(builder.fadd(builder.fsub(builder.load(there, align=8), out), put), there, align=8)
+        return context.get_dummy_value()
+
+    return types.void(sums, types.uint64, terms, types.uint64, types.uint64), code
+
+
+def _first_of(typing: Any, bits: Any) -> Any:
+    """The place of the lowest bit of a word that has some."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.IntType(1)(1))
+
+    return types.uint64(types.uint64), code
+
+
+def _bring(typing: Any, array: Any, at: Any) -> Any:
+    """Tell the processor that a place of the memory will be read soon."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number = ir.IntType(32)
+        array, at = arguments
+        place = _address(context, builder, signature.args[0], array, at, ir.IntType(8))
+        kinds = [place.type, number, number, number]
+        prefetch = builder.module.declare_intrinsic(
+            "llvm.prefetch", [place.type], ir.FunctionType(ir.VoidType(), kinds)
+        )
+        builder.call(prefetch, [place, number(0), number(3), number(1)])  # to read, often, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64), code
+
+
 def _plain_values_at_most(values: Any, begin: Any, bound: Any) -> Any:
     limit = np.array([bound], np.uint64).view(values.dtype)[0]
     return np.packbits(values[int(begin) : int(begin) + LANES] <= limit, bitorder="little").view(np.uint64)[0]
@@ -94,7 +140,24 @@ def _plain_add_octet(sums: Any, at: Any, terms: Any, begin: Any) -> None:
     sums[int(at) : int(at) + OCTET] += terms[int(begin) : int(begin) + OCTET]
 
 
+def _plain_exchange_quartet(sums: Any, at: Any, terms: Any, old: Any, new: Any) -> None:
+    there, out, put = (slice(int(begin), int(begin) + QUARTET) for begin in (at, old, new))
+    sums[there] = sums[there] - terms[out] + terms[put]
+
+
+def _plain_bring(array: Any, at: Any) -> None:
+    pass
+
+
+def _plain_first_of(bits: Any) -> Any:
+    return np.uint64((int(bits) & -int(bits)).bit_length() - 1)
+
+
 if numba.config.DISABLE_JIT:
-    values_at_most, put_where, add_octet = _plain_values_at_most, _plain_put_where, _plain_add_octet
+    values_at_most, put_where, first_of = _plain_values_at_most, _plain_put_where, _plain_first_of
+    add_octet, exchange_quartet = _plain_add_octet, _plain_exchange_quartet
+    bring = _plain_bring
 else:
-    values_at_most, put_where, add_octet = map(intrinsic, (_values_at_most, _put_where, _add_octet))
+    values_at_most, put_where, first_of = map(intrinsic, (_values_at_most, _put_where, _first_of))
+    add_octet, exchange_quartet = map(intrinsic, (_add_octet, _exchange_quartet))
+    bring = intrinsic(_bring)

@@ -10,24 +10,29 @@ import numpy as np
 
 from budgetforest.arrays import Counts, Flags, Floats, Ids, Matrix
 from budgetforest.forest import Answer, Forest, belief_for
-from budgetforest.jit import inner, kernel
+from budgetforest.jit import inlined, inner, kernel
 from budgetforest.ledger import Ledger, Prices
 from budgetforest.waiting import (
     Queues,
     Walked,
-    acquire_next,
-    belief_in,
+    call_trees,
     certain_label,
     copy_state,
     final_label,
     leader_of,
+    let_wait,
     next_feature,
     queues,
     start_row,
+    sum_beliefs,
+    walk_called,
 )
 
 BLOCK = 2048
 """Rows evaluated at a time; results do not depend on it."""
+
+SIDE_BY_SIDE = 16
+"""Of these so many take their steps together, so that the processor need not wait for one of them."""
 
 
 class Look(NamedTuple):
@@ -112,44 +117,65 @@ def settle_rows(
 ) -> None:
     """Acquire for each row, one by one, the feature that most trees wait for per cost, until it exits.
 
-    The rows know nothing yet: all of them ``start`` alike.
+    The rows know nothing yet: all of them ``start`` alike. As many rows as ``q`` has room for take a step
+    each; where one has exited, the next one comes.
     """
-    for i in range(len(X)):
-        if i == 0:
-            start_row(forest, X, i, ledger, start)
-        copy_state(forest, start, q)
-        settle_row(forest, X, i, prices, ledger, q, exits)
+    if len(X) > 0:
+        start_row(forest, X, 0, ledger, start)
+    level, end = np.zeros(len(q.row), np.int64), np.zeros(len(q.row), np.int64)
+    came, size = 0, 1
+    for s in range(len(q.row)):
+        q.row[s] = -1
+    while size > 0:
+        size = 0
+        for s in range(len(q.row)):
+            j = -1
+            while j < 0 and (q.row[s] >= 0 or came < len(X)):
+                if q.row[s] < 0:
+                    copy_state(forest, start, came, q, s)
+                    level[s] = 0
+                    came += 1
+                j = settle_step(forest, prices, ledger, q, s, exits, level)
+            if j >= 0:
+                size = call_trees(forest, X, j, prices, ledger, q, s, size)
+            end[s] = size
+        walk_called(forest, X, q, size)
+        begin = 0
+        for s in range(len(q.row)):
+            let_wait(forest, q, s, begin, end[s])
+            begin = end[s]
+
+
+@inlined
+def settle_step(
+    forest: Walked, prices: Prices, ledger: Ledger, q: Queues, s: int, exits: Exits, level: Counts
+) -> int:
+    """What a row needs next, -1 if it has left by its last exit; ``level``: by how many it has so far."""
+    i = q.row[s]
+    label = certain_label(q.sums[s], forest.n_classes, forest.slack)
+    j = -1
+    if label < 0:
+        j = next_feature(q, s, prices, ledger, np.inf)
+        if j < 0:  # all is known: no belief is asked
+            label = final_label(forest, q, s)
+    if label < 0 and forest.tracks:
+        leader = leader_of(q.belief[s])
+        while level[s] < len(exits.enough) and q.belief[s, leader] >= exits.enough[level[s]]:
+            exits.spent[i, level[s]] = ledger.spent[i]
+            exits.labels[i, level[s]] = leader
+            level[s] += 1
+    if label >= 0:
+        for at in range(level[s], len(exits.enough)):
+            exits.spent[i, at] = ledger.spent[i]
+            exits.labels[i, at] = label
+    if label < 0 and level[s] < len(exits.enough):
+        return j
+    if forest.belief.shape[1] > 0:
+        sum_beliefs(forest, q, s)
         for c in range(exits.belief.shape[1]):
-            exits.belief[i, c] = belief_in(q.sums, c)
-
-
-@inner
-def settle_row(
-    forest: Walked, X: Matrix, i: int, prices: Prices, ledger: Ledger, q: Queues, exits: Exits
-) -> None:
-    """One row, to its exit at every threshold."""
-    level = 0
-    while True:
-        label = certain_label(q.sums, forest.slack)
-        j = -1
-        if label < 0:
-            j = next_feature(forest, q, prices, ledger, i, np.inf)
-            if j < 0:  # all is known: no belief is asked
-                label = final_label(forest, q)
-        if label < 0:
-            leader = leader_of(q.sums)
-            while level < len(exits.enough) and belief_in(q.sums, leader) >= exits.enough[level]:
-                exits.spent[i, level] = ledger.spent[i]
-                exits.labels[i, level] = leader
-                level += 1
-            if level == len(exits.enough):
-                return
-        if label >= 0:
-            for at in range(level, len(exits.enough)):
-                exits.spent[i, at] = ledger.spent[i]
-                exits.labels[i, at] = label
-            return
-        acquire_next(forest, X, i, j, prices, ledger, q)
+            exits.belief[i, c] = q.belief[s, c]
+    q.row[s] = -1
+    return -1
 
 
 @kernel
@@ -169,10 +195,9 @@ def look_rows(
     for r in range(len(rows)):
         i = int(np.int64(rows[r]))
         start_row(forest, X, i, ledger, q)
-        k = look.least.shape[1]
-        for c in range(k):
-            look.least[r, c] = q.sums[c]
-            look.most[r, c] = q.sums[k + c]
+        for c in range(forest.n_classes):
+            look.least[r, c] = q.sums[0, c]
+            look.most[r, c] = q.sums[0, forest.n_classes + c]
         look.needs[r], look.labels[r], look.certain[r] = look_row(
             forest, i, prices, ledger, labels_only, limit, enough, q
         )
@@ -190,23 +215,23 @@ def look_row(
     q: Queues,
 ) -> tuple[int, int, bool]:
     """One row whose trees stand where they wait: (need, label, certain)."""
-    label = certain_label(q.sums, forest.slack)
+    label = certain_label(q.sums[0], forest.n_classes, forest.slack)
     waits = False
-    for j in forest.asked:
-        waits |= q.waiting[j] > 0
+    for word in q.waits[0]:
+        waits |= word != 0
     if not waits:
-        return -1, final_label(forest, q), True
+        return -1, final_label(forest, q, 0), True
     if labels_only and label >= 0:
         return -1, label, True
-    leader = leader_of(q.sums)
-    if labels_only and belief_in(q.sums, leader) >= enough:
+    leader = leader_of(q.belief[0])
+    if labels_only and q.belief[0, leader] >= enough:
         return -1, leader, False
     need = -1
     if labels_only:
-        need = next_feature(forest, q, prices, ledger, i, limit)
+        need = next_feature(q, 0, prices, ledger, limit)
     else:
-        for t in range(len(q.at)):  # one tree after the other
-            j = forest.feature[q.at[t]]
+        for t in range(q.at.shape[1]):  # one tree after the other
+            j = forest.feature[q.at[0, t]]
             if j >= 0:
                 opened = ledger.opened[i, prices.group[j]]
                 if ledger.spent[i] + (prices.discount[j] if opened else prices.cost[j]) <= limit:

@@ -53,7 +53,7 @@ def open_meter(rows: Rows, total: int, context: Context, settings: Settings) -> 
 def with_tree(before: tuple[Meter, Sums | None], tree: Tree) -> tuple[Meter, Sums | None]:
     """The meter with one more tree, and what it measures, as a new one: tasks may be run again."""
     meter = copy.copy(before[0])
-    meter.scores, meter.met, meter.trees = meter.scores.copy(), meter.met.copy(), meter.trees.copy()
+    meter.scores, meter.met, meter.forests = meter.scores.copy(), meter.met.copy(), meter.forests.copy()
     meter.spent = meter.spent.copy()
     meter.ledger = Ledger._make(part.copy() for part in meter.ledger)
     parts = meter.shares_with(tree)
