@@ -1,7 +1,6 @@
 """Labels and what they cost, beside scikit-learn on the very same trees."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from budgetforest.charge import answerer, charge, labels
 from budgetforest.costs import read_costs
 from budgetforest.forest import Answer
 from budgetforest.peers import from_sklearn
+from budgetforest.threads import threads
 
 OURS, THEIRS, BOOSTER = "labels and costs", "scikit-learn predict", "LightGBM predict"
 TREES = 40
@@ -38,30 +38,30 @@ def measure(quick: bool) -> dict:
     return {"runs": [compare(*case, quick=quick) for case in track(cases, "predict")], "absent": absent}
 
 
-def compare(rows: Labelled, depth: int | None, threads: int, *, quick: bool) -> dict:
+def compare(rows: Labelled, depth: int | None, n_threads: int, *, quick: bool) -> dict:
     """Trees that scikit-learn has grown, walked by both."""
     fitted = rows._replace(X=rows.X[:FITTED], y=rows.y[:FITTED])
-    theirs = RandomForestClassifier(TREES, max_depth=depth, random_state=0, n_jobs=threads)
+    theirs = RandomForestClassifier(TREES, max_depth=depth, random_state=0, n_jobs=n_threads)
     theirs.fit(fitted.X, fitted.y)
     names = [f"x{j}" for j in range(rows.X.shape[1])]
     forest = from_sklearn(theirs, read_costs(None, None, names))
     leaves = round(sum(tree.get_n_leaves() for tree in theirs) / TREES)
     booster = lightgbm_trees(fitted, leaves, max(1, TREES // len(theirs.classes_)), **RANDOM)
     X = rows.X[:ANSWERED]
-    with ThreadPoolExecutor(threads) as pool:
+    with threads(n_threads) as pool:
         sides = {
             OURS: lambda: answerer(forest, Answer.PROBA)(X, pool),
             "labels alone": partial(labels, forest, X, pool),
             "costs with certain exit": partial(charge, forest, X, Answer.LABEL, pool),
             THEIRS: partial(theirs.predict, X),
-            BOOSTER: partial(booster.predict, X, num_threads=threads),
+            BOOSTER: partial(booster.predict, X, num_threads=n_threads),
         }
         times = take_turns(sides, quick=quick)
     return {
         "title": rows.title,
         "depth": max(tree.get_depth() for tree in theirs),
         "leaves": leaves,
-        "threads": threads,
+        "threads": n_threads,
         "trees": TREES,
         "their trees": booster.num_trees(),
         "their leaves": leaves_of(booster),
