@@ -7,16 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgetforest.binning import (
-    MANY,
-    census_of,
-    columns_of,
-    encode,
-    find_points,
-    midpoints,
-    points_of,
-    single_valued,
-)
+from budgetforest.binning import columns_of, encode, single_valued
+from budgetforest.points import MANY, census_of, find_points, midpoints, points_of
 from budgetforest.table import Picked
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)

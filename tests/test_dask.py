@@ -29,10 +29,10 @@ from distributed import Client, LocalCluster
 
 import budgetforest.dask as on_cluster
 from budgetforest import BudgetForestClassifier, ClusterFailed, InvalidData, InvalidParameter, crossfit
-from budgetforest.binning import census_of, merged, points_of, quantile_edges
 from budgetforest.dask import edges, levels, places
 from budgetforest.dask.cluster import check_workers, cluster_of
 from budgetforest.outcome import exact_sum
+from budgetforest.points import census_of, merged, points_of, quantile_edges
 from budgetforest.train import Rows, totals_of
 
 pytestmark = pytest.mark.usefixtures("quiet", "many_levels")

@@ -7,7 +7,6 @@ numbers, so that a grown tree holds thresholds on raw values. A missing value ha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
@@ -15,7 +14,8 @@ import numpy as np
 
 from budgetforest.arrays import Codes, Counts, Flags, Floats, Ids, Keys, Matrix
 from budgetforest.draws import add_cells, name_key
-from budgetforest.jit import inner, kernel
+from budgetforest.jit import kernel
+from budgetforest.points import BUCKETS, bucket_of, find_points, per_unit
 from budgetforest.table import Numbers, Schema
 from budgetforest.threads import number_of
 
@@ -30,15 +30,6 @@ MOST_BYTES = 2**27
 
 ENCODED = 2**14
 """Rows encoded at a time, as doubles."""
-
-MANY = 2**12
-"""Rows of a column that is not sorted."""
-
-BUCKETS = 2**13
-"""Parts of its range."""
-
-SOME = 2**9
-"""Rows that tell the range."""
 
 UNROLLED = 8
 """Halvings of many steps that take as long as six in a loop."""
@@ -150,137 +141,6 @@ def n_codes_of(points: Floats, every: bool) -> int:
     return len(points) if every else len(points) + 1
 
 
-class Census(NamedTuple):
-    """The distinct values of a column; those of blocks of rows can be merged."""
-
-    values: Matrix
-    """Ascending, missing ones left out."""
-    upto: Counts
-    """The weight of all rows up to each value."""
-    gaps: bool
-    """Whether some row has no value."""
-
-
-def find_points(column: Matrix, weights: Ids | None, *, ranked: bool, max_bins: int) -> Floats:
-    """Distinct values (ranked), or edges between at most ``max_bins`` quantile bins."""
-    if ranked or weights is not None:
-        return points_of(census_of(column, None if ranked else weights), ranked=ranked, max_bins=max_bins)
-    missing = np.isnan(column)
-    gaps = bool(missing.any())
-    known = column[~missing] if gaps else column
-    bins = max_bins - int(gaps)
-    edges = _edges_of_many(known, bins) if len(known) >= MANY else None
-    return _edges_of_few(known, bins) if edges is None else edges
-
-
-def _edges_of_few(known: Matrix, bins: int) -> Floats:
-    """Edges between so many bins, from the sorted values."""
-    ascending: Any = np.sort(known)
-    steps = ascending[1:] != ascending[:-1]
-    many = np.count_nonzero(steps) >= bins
-    return _edges_after(ascending, _ranks(len(ascending), bins) - 1 if many else np.flatnonzero(steps))
-
-
-def _edges_of_many(known: Matrix, bins: int) -> Floats | None:
-    """The same, only values next to edges sorted; None where these might be most of them.
-
-    Values are counted in buckets of equal width. Whole numbers, if few, have a bucket each.
-    """
-    low, high = float(known.min()), float(known.max())
-    counts = np.zeros(BUCKETS, np.int32)
-    if low.is_integer() and high - low < BUCKETS and (np.rint(known) == known).all():
-        tally(known, low, 1.0, counts)
-        values = np.flatnonzero(counts != 0)
-        return points_of(Census(values + low, np.cumsum(counts[values]), False), ranked=False, max_bins=bins)
-    some = np.sort(known[:: len(known) // SOME])
-    low, high = float(some[len(some) // 100]), float(some[-len(some) // 100])  # the ends may be far out
-    scale = per_unit(low, high, BUCKETS)
-    tally(known, low, scale, counts)
-    if np.count_nonzero(counts) <= bins:
-        return None
-    ranks = _ranks(len(known), bins)
-    to = np.zeros(BUCKETS, np.int32)
-    size = find_buckets(counts, ranks, to)
-    if size - counts[0] > len(known) // 2:
-        return None
-    beside = np.empty(size, known.dtype)
-    pick(known, low, scale, to, beside)
-    ascending = np.sort(beside[1:], kind="stable")  # it profits from buckets being in order
-    return _edges_after(ascending, ranks - 1)
-
-
-def _edges_after(ascending: Matrix, places: Counts) -> Floats:
-    """The edges that follow the values at ascending places; none follows the largest value."""
-    low = ascending[places]
-    low = low[np.append(True, low[1:] != low[:-1])[: len(low)]]
-    after = np.searchsorted(ascending, low, "right")
-    after = after[after < len(ascending)]
-    return midpoints(low[: len(after)].astype(np.float64), ascending[after].astype(np.float64))
-
-
-def n_known(ascending: Matrix) -> int:
-    """How many of sorted values there are before the missing ones.
-
-    Sought as a number of their own type: for another one numpy would copy them all.
-    """
-    return int(np.searchsorted(ascending, ascending.dtype.type(np.nan)))
-
-
-def census_of(column: Matrix, weights: Ids | None) -> Census:
-    """The census of a column; without weights every row counts once."""
-    order = None if weights is None else np.argsort(column, kind="stable")
-    ascending: Any = np.sort(column) if order is None else column[order]
-    n = n_known(ascending)
-    starts = np.flatnonzero(np.append(True, ascending[1:n] != ascending[:n][:-1])[:n])
-    upto = np.append(starts[1:], n)[: len(starts)]
-    if order is not None and weights is not None:
-        upto = np.cumsum(weights[order[:n]])[upto - 1]
-    return Census(ascending[starts], upto, n < len(column))
-
-
-def merged(blocks: Sequence[Census]) -> Census:
-    """The census of all rows."""
-    weights = np.concatenate([np.diff(block.upto, prepend=0) for block in blocks])
-    values, place = np.unique(np.concatenate([block.values for block in blocks]), return_inverse=True)
-    total = np.zeros(len(values), np.int64)
-    np.add.at(total, place, weights)
-    return Census(values, np.cumsum(total), any(block.gaps for block in blocks))
-
-
-def points_of(census: Census, *, ranked: bool, max_bins: int) -> Floats:
-    """The points of a column, from its census alone.
-
-    With few distinct values every midpoint is an edge. Otherwise edge number k follows the first value
-    at or above the quantile k / max_bins: a count of rows, the same in any order and any blocks.
-    """
-    bins = max_bins - int(census.gaps)
-    if ranked or len(census.values) <= bins:
-        values = census.values.astype(np.float64)
-        return values if ranked else midpoints(values[:-1], values[1:])
-    return quantile_edges(census, bins)
-
-
-def quantile_edges(census: Census, bins: int) -> Floats:
-    """The edges of so many bins; of the census only the values next to them are needed."""
-    values, upto, _ = census
-    last = np.unique(np.searchsorted(upto, _ranks(int(upto[-1]), bins)))
-    last = last[last < len(values) - 1]
-    return midpoints(values[last].astype(np.float64), values[last + 1].astype(np.float64))
-
-
-def _ranks(weight: int, bins: int) -> Counts:
-    """The quantiles between bins, as counts of rows."""
-    return -(-np.arange(1, bins) * weight // bins)
-
-
-def midpoints(low: Floats, high: Floats) -> Floats:
-    """Thresholds between neighbours, in double; never as large as ``high``, which must go right."""
-    with np.errstate(over="ignore"):
-        middle = (low + high) / 2
-    middle = np.where(np.isfinite(middle), middle, low / 2 + high / 2)
-    return np.where(middle < high, middle, low)
-
-
 def encode(column: Matrix, steps: Floats, missing: int, place: Ids, codes: Codes) -> bool:
     """``codes[place[i]]`` = how many steps lie below ``column[i]``; returns whether some are missing."""
     before = np.zeros(min(4 << len(steps).bit_length(), BUCKETS), np.int32)
@@ -297,64 +157,6 @@ def encode(column: Matrix, steps: Floats, missing: int, place: Ids, codes: Codes
             codes[place[part][absent]] = missing
             gaps = True
     return gaps
-
-
-def per_unit(low: float, high: float, n_buckets: int) -> float:
-    """How many buckets there are to a unit; 1, which is as correct, if that is no number."""
-    with np.errstate(over="ignore", divide="ignore"):
-        scale = float((n_buckets - 1) / (np.float64(high) - low))
-    return scale if 0.0 < scale < np.inf else 1.0
-
-
-@inner
-def bucket_of(x: float, low: float, scale: float, n_buckets: int) -> np.uintp:
-    """The bucket of a value, never before that of a smaller one; the first has nothing above ``low``."""
-    at = np.ceil((x - low) * scale)
-    at = at if at > 0.0 else 0.0
-    last = n_buckets - 1.0
-    return np.uintp(np.int64(at if at < last else last))
-
-
-@kernel
-def tally(column: Matrix, low: float, scale: float, counts: Ids) -> None:
-    """Count values by bucket."""
-    for i in range(len(column)):
-        counts[bucket_of(float(column[i]), low, scale, len(counts))] += 1
-
-
-@kernel
-def find_buckets(counts: Ids, ranks: Counts, to: Ids) -> int:
-    """Say where the values of buckets go that hold a rank, or come next after one; others go to place 0.
-
-    Ranks become those among the values of these buckets; returns how many places there are.
-    """
-    size = 1
-    upto = 0
-    at = 0
-    after = False
-    for bucket in range(len(counts)):
-        if counts[bucket] == 0:
-            continue
-        first = at
-        while at < len(ranks) and ranks[at] <= upto + counts[bucket]:
-            ranks[at] += size - 1 - upto
-            at += 1
-        upto += counts[bucket]
-        if after or at > first:
-            to[bucket] = size
-            size += counts[bucket]
-        after = at > first
-    return size
-
-
-@kernel
-def pick(column: Matrix, low: float, scale: float, to: Ids, picked: Matrix) -> None:
-    """Put each value where its bucket says, one after the other, those of place 0 on top of each other."""
-    for i in range(len(column)):
-        bucket = bucket_of(float(column[i]), low, scale, len(to))
-        at = to[bucket]
-        picked[np.uintp(at)] = column[i]
-        to[bucket] = at + int(at > 0)
 
 
 @kernel

@@ -15,23 +15,11 @@ import numpy as np
 from distributed import Future
 
 from budgetforest.arrays import Codes, Counts, Flags, Floats, Ids, Matrix
-from budgetforest.binning import (
-    COLUMN_BLOCK,
-    Census,
-    Columns,
-    census_of,
-    code_type,
-    columns_of,
-    encode,
-    keys_of,
-    merged,
-    n_codes_of,
-    points_of,
-    quantile_edges,
-)
+from budgetforest.binning import COLUMN_BLOCK, Columns, code_type, columns_of, encode, keys_of, n_codes_of
 from budgetforest.dask.cluster import Cluster
 from budgetforest.dask.ways import Block
 from budgetforest.draws import in_order
+from budgetforest.points import Census, census_of, merged, points_of, quantile_edges
 from budgetforest.split import Splitter
 from budgetforest.train import Rows, Settings
 
