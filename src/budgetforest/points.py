@@ -1,6 +1,6 @@
 """The points of a column: edges between quantile bins, or its distinct values.
 
-Few values are sorted. Of many only those next to an edge are: all are first counted in buckets of equal width.
+Few values are sorted. Of many only those next to an edge are: all are counted in buckets first.
 """
 
 from __future__ import annotations
