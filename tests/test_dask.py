@@ -19,6 +19,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 pytest.importorskip("distributed")
 
@@ -250,19 +251,30 @@ def test_an_impurity_of_ones_own_goes_to_the_workers(clients):
 
 
 def test_a_folder_of_parquet_files_is_read_on_the_workers(clients, tmp_path):
-    frame, y, _, _ = table()
-    whole = frame.assign(state=y)
+    frame, y, weight, _ = table()
+    whole = frame.assign(state=y, times=weight)
     for at, rows in enumerate(np.array_split(np.arange(240), 3)):
         whole.iloc[rows].to_parquet(tmp_path / f"part-{at}.parquet")
-    here = BudgetForestClassifier(3, method="paper", alpha=0, max_trees=3, random_state=0).fit(frame, y)
-    for spread in ("rows", "trees"):
-        there = BudgetForestClassifier(3, method="paper", alpha=0, max_trees=3, random_state=0)
-        on_cluster.fit(there, tmp_path, "state", client=clients(2), spread=spread)
-        same_training(here, there)
-    with pytest.raises(InvalidData, match="y='stat' is no column"):
-        on_cluster.fit(there, tmp_path, "stat", client=clients(2))
+    own = BudgetForestClassifier(3, method="paper", alpha=0, max_trees=3, random_state=0)
+    here = clone(own).fit(frame, y, sample_weight=weight)
+    named = {"sample_weight": "times", "client": clients(2)}
+    for rows, spread in ((tmp_path, "rows"), (tmp_path, "trees"), (dd.from_pandas(whole, npartitions=2), "rows")):
+        same_training(here, on_cluster.fit(clone(own), rows, "state", spread=spread, **named))
+    with pytest.raises(InvalidData, match="y='stat' is no column of X; did you mean 'state'"):
+        on_cluster.fit(own, tmp_path, "stat", **named)
     with pytest.raises(InvalidData, match=r"holds no \*\.parquet"):
-        on_cluster.fit(there, tmp_path / "elsewhere", "state", client=clients(2))
+        on_cluster.fit(own, tmp_path / "elsewhere", "state", **named)
+    with pytest.raises(InvalidData, match="sample_weight is a ndarray; .* the name of a column"):
+        on_cluster.fit(own, tmp_path, "state", sample_weight=np.ones(240), client=clients(2))
+    (tmp_path / "part-3.parquet").write_text("damaged")
+    with pytest.raises(InvalidData, match=r"a worker cannot read .*part-3\.parquet"):
+        on_cluster.fit(own, tmp_path, "state", **named)
+
+
+@pytest.mark.parametrize("client", ["tcp://here:8786", 3])
+def test_what_is_no_client_is_refused(client):
+    with pytest.raises(InvalidParameter, match=r"it must be a distributed\.Client"):
+        on_cluster.fit(BudgetForestClassifier(), np.eye(3), [0, 1, 0], client=client)
 
 
 def test_labels_and_costs_of_blocks_are_those_of_all_rows(clients, tmp_path):
@@ -284,6 +296,9 @@ def test_labels_and_costs_of_blocks_are_those_of_all_rows(clients, tmp_path):
             assert labels.index.tolist() == turned.index.tolist()
             np.testing.assert_array_equal(labels, model.predict(frame))
             np.testing.assert_array_equal(costs, model.acquisition_cost(frame))
+        known = dd.from_pandas(turned, npartitions=3)
+        labelled = known.assign(label=on_cluster.predict(model, known)).compute()
+        np.testing.assert_array_equal(labelled["label"], model.predict(frame))
 
 
 def test_rows_in_blocks_take_the_same_turns(clients):
@@ -355,24 +370,35 @@ def killing(client, seconds):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [*(pytest.param(n, marks=only_in_full) for n in ("binned", "auto")), "random"]
+    ("name", "spread"),
+    [
+        ("random", "rows"),
+        *(
+            pytest.param(*both, marks=only_in_full)
+            for both in (("binned", "rows"), ("auto", "rows"), ("random", "trees"))
+        ),
+    ],
 )
-def test_a_killed_worker_changes_nothing(name):
+def test_a_killed_worker_changes_nothing(name, spread):
     parameters, *rows = case(name)
     parts = [None if part is None else in_blocks(part, [80, 80, 80]) for part in rows]
     moment = random.Random(0)
     with LocalCluster(n_workers=3, threads_per_worker=1, **QUIET) as cluster, Client(cluster) as client:
-        took = 5.0
-        for kill in range(KILLS + 1):  # the first one is undisturbed, and shows how long it takes
+        took, killed = 0.0, 0
+        for _ in range(3 * KILLS + 1):  # the first one is undisturbed, and shows how long it takes
             start = time.monotonic()
-            timer = killing(client, moment.random() * took) if kill else None
+            timer = killing(client, moment.random() * took) if took else None
             model = BudgetForestClassifier(**parameters)
-            on_cluster.fit(model, *parts[:2], sample_weight=parts[2], client=client, spread="rows")
-            took = took if kill else time.monotonic() - start
-            if timer:
-                timer.cancel()
+            on_cluster.fit(model, *parts[:2], sample_weight=parts[2], client=client, spread=spread)
             same_training(trained_here(name), model)
+            if timer:
+                killed += timer.finished.is_set()  # some trainings end before
+                timer.cancel()
+            took = took or time.monotonic() - start
             client.wait_for_workers(3, timeout=120)
+            if killed == KILLS:
+                return
+    pytest.fail(f"{killed} workers were killed of {KILLS}")
 
 
 def test_an_interrupted_training_leaves_no_tasks(clients, monkeypatch):

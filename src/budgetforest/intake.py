@@ -88,6 +88,8 @@ def check_totals(classes: Any, n: int, weight: float) -> None:
             f"y has one class ({classes.tolist()}) among the rows of positive weight; "
             "a classifier needs at least two classes"
         )
+    if weight == n > MOST_WEIGHT:
+        raise InvalidData(f"X has {n:,} rows, more than {MOST_WEIGHT:,} can be counted; take some of them")
     if weight > MOST_WEIGHT:
         raise InvalidData(
             f"sample_weight sums to {weight:g}, more than {MOST_WEIGHT:g} rows; a weight of 2 "

@@ -45,15 +45,16 @@ def fit(
     Parameters
     ----------
     X, y, sample_weight : Dask arrays or dataframes in the same blocks
-        Or X is a folder of Parquet files that the workers can read (or a Dask dataframe), and y the name of
-        the column of labels. Rows at hand, as ``fit`` takes them, do as well.
+        Or X is a folder of Parquet files (``*.parquet``, a block each) that the client and all workers can
+        read, or a Dask dataframe, and y the name of the column of labels, sample_weight that of the weights.
+        Rows at hand, as ``fit`` takes them, do as well.
     validation : pair (X, y) of the same kinds, or None
     client : the client in use if None
     spread : "rows", "trees" or None
         "rows": blocks stay where they are and count, for rows that fit no machine (up to 4,096 rows are
         brought here for ``method="auto"``).
         "trees": the rows come here, their codes go to every worker, and each grows whole trees. None: trees
-        if the rows take at most a quarter of the smallest worker's memory.
+        if the rows take at most a quarter of the smallest machine's memory, the client's counted in.
     checkpoint : a folder here, where the training goes on after a loss
     """
     if spread not in (None, "rows", "trees"):
@@ -66,6 +67,7 @@ def fit(
         if by_rows(cluster, blocks, spread):
             return fit_by_rows(cluster, classifier, blocks, validation, checkpoint)
         rows = at_hand(cluster, blocks)
+        del blocks  # workers need not keep them
         validation = validation_at_hand(cluster, validation)
         return fit_by_trees(cluster, classifier, rows.X, rows.y, validation, rows.weight, checkpoint)
 

@@ -1,7 +1,7 @@
 """The cluster: tasks, sums over blocks, and what can go wrong there.
 
-Everything on the workers is made by tasks from other tasks, nothing is put there by hand: what a lost worker
-held, Dask computes again from where it came.
+What is on the workers is made by tasks from other tasks: what a lost worker held, Dask computes again from
+where it came. Only what goes everywhere is put there by hand; the other workers have it, too.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
 
-from budgetforest.errors import ClusterFailed, MissingExtra
+from budgetforest.errors import ClusterFailed, InvalidParameter, MissingExtra
 
 try:
     import dask
     from distributed import Client, Future, get_client
-    from distributed.client import FutureCancelledError
+    from distributed.client import ClosedClientError, FutureCancelledError
     from distributed.comm import CommClosedError
     from distributed.scheduler import KilledWorker
+    from distributed.system import MEMORY_LIMIT
 except ImportError as error:
     raise MissingExtra(
         f'{error.name} is missing, which training on a cluster needs: pip install "budgetforest[dask]"'
@@ -44,10 +45,15 @@ class Cluster:
         return max(1, sum(map(int, self.client.nthreads().values())))
 
     @property
+    def n_workers(self) -> int:
+        """How many processes there are."""
+        return max(1, len(self.client.nthreads()))
+
+    @property
     def least_memory(self) -> float:
-        """Bytes of the smallest worker."""
+        """Bytes of the smallest machine, the client's counted in."""
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
-        return min((worker["memory_limit"] or float("inf") for worker in workers), default=0.0)
+        return float(min([MEMORY_LIMIT, *(worker["memory_limit"] or MEMORY_LIMIT for worker in workers)]))
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Future:
         """A task; futures among the arguments are what they will hold."""
@@ -59,6 +65,18 @@ class Cluster:
         """A value on the cluster, sent once on purpose, so that Dask need not warn of its size."""
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             return self.run(itself, value)
+
+    def computed(self, parts: Sequence[Any]) -> list[Future]:
+        """The blocks of a collection, computed."""
+        futures: list[Future] = self.client.compute(parts)
+        self.tasks.update(futures)
+        return futures
+
+    def everywhere(self, value: Any) -> Future:
+        """A copy of a value on every worker."""
+        future = self.client.scatter(value, broadcast=True, hash=False)
+        self.tasks.add(future)
+        return future
 
     def each(self, function: Callable[..., Any], blocks: Sequence[Any], *arguments: Any) -> list[Future]:
         """A task for every block, all in one message; lists among the arguments have an entry for each."""
@@ -92,14 +110,21 @@ def cluster_of(client: Client | None) -> Iterator[Cluster]:
         raise ClusterFailed(
             "there is no Dask client; make one, client = distributed.Client(address), or pass client="
         ) from None
-    check_workers(client)
+    if not isinstance(client, Client) or client.asynchronous:
+        kind = "an asynchronous Client" if isinstance(client, Client) else f"a {type(client).__name__}"
+        raise InvalidParameter(f"client is {kind}; it must be a distributed.Client that waits for results")
+    address = client.scheduler.address if client.scheduler else "its address"
     cluster = Cluster(client)
     try:
+        check_workers(client)
         yield cluster
-    except (FutureCancelledError, CommClosedError, OSError) as error:
+    except (FutureCancelledError, ClosedClientError, OSError) as error:
+        here = isinstance(error, OSError) and not isinstance(error, CommClosedError)
+        if here and client.status == "running":  # a file of ours, perhaps
+            raise
         raise ClusterFailed(
-            f"the scheduler at {client.scheduler.address} is lost ({error or type(error).__name__}); start "
-            "it again, and fit with a new client: with the same checkpoint= the training goes on where it was"
+            f"the scheduler at {address} is lost, or all that a task needs ({error or type(error).__name__}); "
+            "start it again, and fit with a new client: with the same checkpoint= the training goes on where it was"
         ) from error
     except KilledWorker as error:
         raise ClusterFailed(

@@ -43,7 +43,7 @@ SHARES = 4
 """Otherwise all trees together have so many for each thread of the cluster, so that the load is even."""
 
 MOST_CELLS = 2**28
-"""And never one of more codes than this, which a worker must hold; nor do blocks pick more at a time."""
+"""And never one of more codes than this, which a worker must hold; nor are more picked for each at a time."""
 
 MOST_COUNTS = 2**24
 """Counts of the nodes that a task counts or adds up, at most: 64 MB. A larger frontier is sliced."""
@@ -114,7 +114,7 @@ def small_for(cluster: Cluster, rows: Spread, trees: int, weight: float) -> tupl
     """The weight of small nodes, and of all that is picked at a time, where rows weigh so much on average."""
     most = MOST_CELLS // rows.n_features
     even = trees * rows.n_rows // (SHARES * cluster.n_threads)
-    return int(min(max(LEAST_SMALL, even), most) * weight), int(most * weight)
+    return int(min(max(LEAST_SMALL, even), most) * weight), int(most * weight) * cluster.n_workers
 
 
 def are_few(n_rows: int) -> bool:

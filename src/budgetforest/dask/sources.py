@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from distributed import Future
 
 from budgetforest.arrays import Anything
 from budgetforest.dask.cluster import Cluster
-from budgetforest.errors import InvalidData
+from budgetforest.errors import InvalidData, near
 
 
 class Raw(NamedTuple):
@@ -32,12 +33,13 @@ def is_spread(X: Anything) -> bool:
 def blocks_of(cluster: Cluster, X: Anything, y: Anything, weight: Anything) -> list[Future]:
     """Blocks of rows on the workers, those without rows left out; rows at hand are one block."""
     if isinstance(X, str | os.PathLike):
-        blocks = [cluster.run(read_file, os.fspath(path), y) for path in files_in(X)]
+        named_columns(y, weight)
+        blocks = [cluster.run(read_file, os.fspath(path), y, weight) for path in files_in(X)]
     elif not is_spread(X):
         blocks = [cluster.hold(Raw(X, y, weight))]
     elif isinstance(y, str):
-        frames = cluster.client.compute(partitions(X, "X"))
-        blocks = cluster.each(with_target, frames, y)
+        named_columns(y, weight)
+        blocks = cluster.each(with_target, cluster.computed(partitions(X, "X")), y, weight)
     else:
         aligned = [each if each is None else like(each, X) for each in (X, y, weight)]
         names = ("X", "y", "sample_weight")
@@ -46,7 +48,7 @@ def blocks_of(cluster: Cluster, X: Anything, y: Anything, weight: Anything) -> l
         if len(set(counts.values())) > 1:
             found = ", ".join(f"{name} {n}" for name, n in counts.items())
             raise InvalidData(f"blocks of rows do not match: {found}; repartition them alike")
-        futures = [None if part is None else cluster.client.compute(part) for part in parts]
+        futures = [None if part is None else cluster.computed(part) for part in parts]
         blocks = [
             cluster.run(Raw, *(None if part is None else part[at] for part in futures))
             for at in range(counts["X"])
@@ -56,6 +58,15 @@ def blocks_of(cluster: Cluster, X: Anything, y: Anything, weight: Anything) -> l
     if not kept:
         raise InvalidData("X has no rows; a forest needs some to learn from")
     return kept
+
+
+def named_columns(y: Anything, weight: Anything) -> None:
+    """Refuse labels or weights of another kind where rows bring their own, in columns."""
+    for name, column in (("y", y), ("sample_weight", weight)):
+        if not isinstance(column, str) and not (name == "sample_weight" and column is None):
+            raise InvalidData(
+                f"{name} is a {type(column).__name__}; where X is a folder, or y a name, it is the name of a column of X"
+            )
 
 
 def partitions(collection: Anything, name: str) -> list[Any]:
@@ -89,18 +100,27 @@ def files_in(folder: str | os.PathLike[str]) -> list[Path]:
     return found
 
 
-def read_file(path: str, target: str) -> Raw:
+def read_file(path: str, target: str, weight: str | None) -> Raw:
     """The rows of a file."""
     import pandas as pd
 
-    return with_target(pd.read_parquet(path), target)
+    try:
+        frame = pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise InvalidData(
+            f"a worker cannot read {path!r} ({error}); the folder must be there for all workers, and hold Parquet"
+        ) from None
+    return with_target(frame, target, weight)
 
 
-def with_target(frame: Any, target: str) -> Raw:
-    """A dataframe whose labels are a column."""
-    if target not in frame.columns:
-        raise InvalidData(f"y={target!r} is no column; there are {', '.join(map(repr, frame.columns))}")
-    return Raw(frame.drop(columns=target), frame[target], None)
+def with_target(frame: Any, target: str, weight: str | None) -> Raw:
+    """A dataframe whose labels, and weights if there are any, are columns."""
+    named = {"y": target} if weight is None else {"y": target, "sample_weight": weight}
+    for name, column in named.items():
+        if column not in frame.columns:
+            raise InvalidData(f"{name}={column!r} is no column of X; {near(column, map(str, frame.columns))}")
+    rows = frame.drop(columns=list(named.values()))
+    return Raw(rows, frame[target], None if weight is None else frame[weight])
 
 
 def n_rows_of(raw: Raw) -> int:
@@ -137,13 +157,14 @@ def by_blocks(function: Callable[[Any, Any], Any], model: Any, X: Anything, like
     import dask.dataframe as dd
     import pandas as pd
 
-    if isinstance(X, str | os.PathLike):
-        parts = [dask.delayed(pd.read_parquet)(path) for path in files_in(X)]
-    else:
-        parts = partitions(X, "X")
+    meta = pd.Series(like, dtype=like.dtype)
+    if hasattr(X, "map_partitions"):  # keeps the divisions, so that the answers can become a column
+        return X.map_partitions(partial(function, model), meta=meta)
+    in_files = isinstance(X, str | os.PathLike)
+    parts = [dask.delayed(pd.read_parquet)(path) for path in files_in(X)] if in_files else partitions(X, "X")
     there, call = dask.delayed(model), dask.delayed(function)
     answers = [call(there, part) for part in parts]
-    if not hasattr(X, "numblocks"):
-        return dd.from_delayed(answers, meta=pd.Series(like, dtype=like.dtype))
+    if in_files:
+        return dd.from_delayed(answers, meta=meta)
     sizes = zip(answers, X.chunks[0], strict=True)
     return da.concatenate([da.from_delayed(answer, (size,), dtype=like.dtype) for answer, size in sizes])

@@ -27,6 +27,5 @@ class Growers(Executor):
 
     def _there(self, rows: Sample | Rows) -> Future:
         if id(rows) not in self.sent:
-            future = self.cluster.client.scatter(rows, broadcast=True, hash=False)
-            self.sent[id(rows)] = rows, future
+            self.sent[id(rows)] = rows, self.cluster.everywhere(rows)
         return self.sent[id(rows)][1]
