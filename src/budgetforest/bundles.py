@@ -12,7 +12,7 @@ import numpy as np
 
 from budgetforest.arrays import LEAF, Flags, Floats, Ids, Keys, Matrix
 from budgetforest.jit import inner, kernel
-from budgetforest.lanes import LANES, OCTET, add_octet, put_where, values_at_most
+from budgetforest.lanes import LANES, OCTET, add_octet, bring, put_where, values_at_most
 from budgetforest.tree import MISSING_LEFT, Tree
 
 AT_ONCE = 8
@@ -21,6 +21,7 @@ AT_ONCE = 8
 KINDS = 1024
 """Different votes that are remembered at a time."""
 
+LOWEST = np.float32(-np.inf)
 ZERO, ONE, TWO, LANE = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(LANES)
 CHILDREN, LEFT_LEAF, RIGHT_LEAF, COLUMN = np.uint64(32), np.uint64(31), np.uint64(30), np.uint64(2**30 - 1)
 
@@ -41,20 +42,20 @@ def signposts(tree: Tree, roots: Ids, n_features: int, gaps: bool, dtype: Any) -
     Missing values pass nowhere. Where they go left, the node asks for a second column, ``n_features`` later,
     in which they are lower than any number.
     """
-    with np.errstate(over="ignore"):
-        threshold = tree.threshold.astype(dtype)
-    above = threshold > tree.threshold  # the next lower number of the type parts its numbers alike
-    threshold[above] = np.nextafter(threshold[above], dtype.type(-np.inf))
-    bits = threshold.view(f"u{dtype.itemsize}")
-    column = tree.feature + np.int32(n_features) * (tree.route == MISSING_LEFT) * gaps
-    posts = Signposts(np.zeros(2 * len(bits), np.uint64), np.empty_like(tree.feature))
-    pack_nodes(tree, roots, bits, column, posts, np.empty_like(tree.feature))
+    nodes = np.zeros(2 * len(tree.feature), np.uint64)
+    posts = Signposts(nodes, np.empty_like(tree.feature))
+    second = n_features if gaps else 0
+    pack_nodes(tree, roots, second, posts, nodes.view(dtype), np.empty_like(tree.feature))
     return posts
 
 
 @kernel
-def pack_nodes(tree: Tree, roots: Ids, bits: Keys, column: Ids, posts: Signposts, place: Ids) -> None:
-    """Fill ``posts``, node after node, parents first; ``place`` (d) is room for where each one stands."""
+def pack_nodes(tree: Tree, roots: Ids, second: int, posts: Signposts, bounds: Matrix, place: Ids) -> None:
+    """Fill ``posts``, node after node, parents first; ``place`` (d) is room for where each one stands.
+
+    ``bounds`` is the memory of ``posts.nodes`` as numbers of the rows' type.
+    """
+    wide = len(bounds) // len(place)
     for t in range(len(roots) - 1):
         root = int(np.int64(roots[t]))
         place[root] = root
@@ -63,11 +64,15 @@ def pack_nodes(tree: Tree, roots: Ids, bits: Keys, column: Ids, posts: Signposts
             at = int(np.int64(place[node]))
             posts.node[at] = node
             if tree.feature[node] != LEAF:
+                threshold = tree.threshold[node]
+                bounds[wide * at] = threshold
+                if bounds[wide * at] > threshold:  # the next lower number parts numbers of the type alike
+                    bounds[wide * at] = np.nextafter(bounds[wide * at], LOWEST)
+                column = tree.feature[node] + second * (tree.route[node] == MISSING_LEFT)
                 left, right = tree.left[node], tree.right[node]
                 ends = np.uint64(tree.feature[left] == LEAF) << LEFT_LEAF
                 ends |= np.uint64(tree.feature[right] == LEAF) << RIGHT_LEAF
-                posts.nodes[2 * at] = bits[node]
-                posts.nodes[2 * at + 1] = (np.uint64(free) << CHILDREN) | ends | np.uint64(column[node])
+                posts.nodes[2 * at + 1] = (np.uint64(free) << CHILDREN) | ends | np.uint64(column)
                 place[right] = free
                 place[left] = free + 1
                 free += 2
@@ -242,6 +247,7 @@ def walk_trees(nodes: Keys, roots: Ids, cells: Matrix, m: int, rows: Ids, room: 
         end = there
         for b in range(ZERO, size, TWO):
             word = nodes[bundles[here + b] * TWO + ONE]
+            bring(nodes, (word >> CHILDREN) * TWO)
             for side in range(ZERO, TWO):
                 members = bundles[here + b + ONE] & (passes[b] ^ (side - ONE))
                 leaf = (word >> (RIGHT_LEAF + side)) & ONE

@@ -224,17 +224,19 @@ def _from_all_trees(
     X: Numbers,
     pool: Executor | None,
 ) -> Answers:
-    total, ledger = np.zeros((len(X), len(forest.prior))), open_ledger(len(X), forest.costs)
+    share, ledger = np.zeros((len(X), len(forest.prior))), open_ledger(len(X), forest.costs)
+    label = np.empty(len(X), np.int32)
 
     def block(rows: slice, part: Matrix) -> None:
         met = nothing_met(len(part), forest)
-        visit(part, total[rows], met)
+        visit(part, share[rows], met)
         pay_for(part, met, part_of(ledger, rows))
+        label[rows] = share[rows].argmax(axis=1)
+        share[rows] = shares(share[rows], forest.voting)
 
     _for_blocks(block, X, pool, at_once(forest, X, Answer.PROBA, pool))
     sure = forest.threshold == math.inf
-    label = total.argmax(axis=1).astype(np.int32) if sure else labels(forest, X, pool)
-    return Answers(label, shares(total, forest.voting), ledger)
+    return Answers(label if sure else labels(forest, X, pool), share, ledger)
 
 
 def _to_the_exit(

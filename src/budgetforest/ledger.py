@@ -13,6 +13,9 @@ from budgetforest.jit import inner, kernel
 from budgetforest.tree import Tree
 from budgetforest.walks import child_of
 
+TOGETHER = 64
+"""Rows whose payments are summed at a time."""
+
 
 class Ledger(NamedTuple):
     """What rows have paid so far."""
@@ -58,31 +61,45 @@ def pay(i: int, j: int, prices: Prices, ledger: Ledger) -> None:
 
 @kernel
 def charge_all(met: Keys, prices: Prices, ledger: Ledger) -> None:
-    """Charge each row for every feature it has met, a bit each in ``met`` (n, words)."""
-    for i in range(len(met)):
-        charge_met(met, i, prices, ledger)
+    """Charge each row for every feature it has met, a bit each in ``met`` (n, words).
+
+    What is summed in the order of the columns is summed for many rows at a time.
+    """
+    alone = ledger.opened.shape[1] == len(prices.cost)
+    for start in range(0, len(met), TOGETHER):
+        stop = min(start + TOGETHER, len(met))
+        for i in range(start, stop):
+            ledger.spent[i] = 0.0
+            note_met(met, i, ledger)
+            if not alone:
+                pay_for_met(i, prices, ledger)
+        if alone:
+            spent = ledger.spent[start:stop]
+            for j in range(len(prices.cost)):
+                of_rows, bit = met[start:stop, j >> 6], np.uint64(j & 63)
+                for i in range(len(spent)):
+                    spent[i] += ((of_rows[i] >> bit) & ONE) * prices.cost[j]
 
 
 @inner
-def charge_met(met: Keys, i: int, prices: Prices, ledger: Ledger) -> None:
-    """What one row pays in all, in the order of the columns; without shared groups, without branches."""
-    spent = 0.0
-    m, alone = len(prices.cost), ledger.opened.shape[1] == len(prices.cost)
+def note_met(met: Keys, i: int, ledger: Ledger) -> None:
+    """What a row has met it has acquired."""
+    m = ledger.acquired.shape[1]
     for word in range(met.shape[1]):
         bits = met[i, word]
-        first = 64 * word
-        for j in range(first, min(first + 64, m)):
-            ledger.acquired[i, j] = (bits >> np.uint64(j - first)) & ONE
-    if alone:
-        for j in range(m):
-            spent += ledger.acquired[i, j] * prices.cost[j]
-    ledger.spent[i] = spent
-    if not alone:
-        for g in range(ledger.opened.shape[1]):
-            ledger.opened[i, g] = False
-        for j in range(m):
-            if ledger.acquired[i, j]:
-                pay(i, j, prices, ledger)
+        flags = ledger.acquired[i, 64 * word : min(64 * word + 64, m)]
+        for bit in range(len(flags)):
+            flags[bit] = (bits >> np.uint64(bit)) & ONE
+
+
+@inner
+def pay_for_met(i: int, prices: Prices, ledger: Ledger) -> None:
+    """A row pays for all it has acquired, the first of a group in full."""
+    for g in range(ledger.opened.shape[1]):
+        ledger.opened[i, g] = False
+    for j in range(len(prices.cost)):
+        if ledger.acquired[i, j]:
+            pay(i, j, prices, ledger)
 
 
 @kernel

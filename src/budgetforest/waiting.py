@@ -2,9 +2,9 @@
 
 Trees that wait for the same feature form a list. When the feature comes only they move, all in step, and with
 them those of other rows: no branch of the program depends on where a value leads, so the processor is at many
-trees at a time and need not wait for the memory. Values
-are compared by rank among all thresholds of their feature; an unknown value has none, so one look tells
-whether a tree can move and where to. The bounds on every class are updated, not summed again.
+trees at a time and need not wait for the memory. Values are compared by rank among all thresholds of their
+feature; an unknown value has none, so one look tells whether a tree can move and where to. The bounds on
+every class are updated, not summed again.
 """
 
 from __future__ import annotations

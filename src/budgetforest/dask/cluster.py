@@ -123,8 +123,8 @@ def cluster_of(client: Client | None) -> Iterator[Cluster]:
         if here and client.status == "running":  # a file of ours, perhaps
             raise
         raise ClusterFailed(
-            f"the scheduler at {address} is lost, or all that a task needs ({error or type(error).__name__}); "
-            "start it again, and fit with a new client: with the same checkpoint= the training goes on where it was"
+            f"the scheduler at {address} is lost, or what a task needs ({error or type(error).__name__}); "
+            "start it again, and fit with a new client: with the same checkpoint= it goes on where it was"
         ) from error
     except KilledWorker as error:
         raise ClusterFailed(

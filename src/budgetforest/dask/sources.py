@@ -65,7 +65,8 @@ def named_columns(y: Anything, weight: Anything) -> None:
     for name, column in (("y", y), ("sample_weight", weight)):
         if not isinstance(column, str) and not (name == "sample_weight" and column is None):
             raise InvalidData(
-                f"{name} is a {type(column).__name__}; where X is a folder, or y a name, it is the name of a column of X"
+                f"{name} is a {type(column).__name__}; where X is a folder, or y a name, it is the name of a "
+                "column of X"
             )
 
 
@@ -108,7 +109,8 @@ def read_file(path: str, target: str, weight: str | None) -> Raw:
         frame = pd.read_parquet(path)
     except (OSError, ValueError) as error:
         raise InvalidData(
-            f"a worker cannot read {path!r} ({error}); the folder must be there for all workers, and hold Parquet"
+            f"a worker cannot read {path!r} ({error}); the folder must be there for all workers, and hold "
+            "Parquet files"
         ) from None
     return with_target(frame, target, weight)
 
