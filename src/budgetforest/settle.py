@@ -120,14 +120,15 @@ def settle_rows(
     The rows know nothing yet: all of them ``start`` alike. As many rows as ``q`` has room for take a step
     each; where one has exited, the next one comes.
     """
+    nought = int(np.int64(0))  # numba compiles functions of a literal 0 twice
     if len(X) > 0:
-        start_row(forest, X, 0, ledger, start)
+        start_row(forest, X, nought, ledger, start)
     level, end = np.zeros(len(q.row), np.int64), np.zeros(len(q.row), np.int64)
-    came, size = 0, 1
+    came, size = nought, nought + 1
     for s in range(len(q.row)):
         q.row[s] = -1
     while size > 0:
-        size = 0
+        size = nought
         for s in range(len(q.row)):
             j = -1
             while j < 0 and (q.row[s] >= 0 or came < len(X)):
@@ -140,7 +141,7 @@ def settle_rows(
                 size = call_trees(forest, X, j, prices, ledger, q, s, size)
             end[s] = size
         walk_called(forest, X, q, size)
-        begin = 0
+        begin = nought
         for s in range(len(q.row)):
             let_wait(forest, q, s, begin, end[s])
             begin = end[s]

@@ -169,27 +169,28 @@ def queues(forest: Forest, s: int = 1) -> Queues:
 @inlined
 def start_row(forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues) -> None:
     """All trees of a row from their roots through what is known."""
-    q.row[0] = i
+    s = int(np.int64(0))  # as wide as a loop's, for numba compiles functions of a literal 0 twice
+    q.row[s] = i
     for j in forest.asked:
-        q.first[0, j] = -1
-        q.waiting[0, j] = 0
-        q.rank[0, 2 * j] = q.rank[0, 2 * j + 1] = UNKNOWN
+        q.first[s, j] = -1
+        q.waiting[s, j] = 0
+        q.rank[s, 2 * j] = q.rank[s, 2 * j + 1] = UNKNOWN
         if ledger.acquired[i, j]:
-            _know(forest, int(np.int64(j)), X[i, j], q.rank[0])
+            _know(forest, int(np.int64(j)), X[i, j], q.rank[s])
     for word in range(q.waits.shape[1]):
-        q.waits[0, word] = 0
+        q.waits[s, word] = 0
     for c in range(q.sums.shape[1]):
-        q.sums[0, c] = 0.0
+        q.sums[s, c] = 0.0
     for t in range(q.at.shape[1]):
-        q.at[0, t] = forest.roots[t]
+        q.at[s, t] = forest.roots[t]
         q.called[t] = t
     walk_called(forest, X, q, q.at.shape[1])
     for t in range(q.at.shape[1]):
         for c in range(forest.outlook.shape[1]):
-            q.sums[0, c] += forest.outlook[q.at[0, t], c]
-        _wait(t, forest, q, 0)
+            q.sums[s, c] += forest.outlook[q.at[s, t], c]
+        _wait(t, forest, q, s)
     if forest.tracks:
-        sum_beliefs(forest, q, 0)
+        sum_beliefs(forest, q, s)
 
 
 @inlined
@@ -225,9 +226,10 @@ def sum_beliefs(forest: Walked, q: Queues, s: int) -> None:
 @inlined
 def acquire_next(forest: Walked, X: Matrix, j: int, prices: Prices, ledger: Ledger, q: Queues) -> None:
     """The first row pays for feature ``j``, and the trees that waited for it move on."""
-    size = call_trees(forest, X, j, prices, ledger, q, 0, 0)
+    s = int(np.int64(0))
+    size = call_trees(forest, X, j, prices, ledger, q, s, s)
     walk_called(forest, X, q, size)
-    let_wait(forest, q, 0, 0, size)
+    let_wait(forest, q, s, s, size)
 
 
 @inlined
