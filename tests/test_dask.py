@@ -389,16 +389,16 @@ def test_a_killed_worker_changes_nothing(name, spread):
     moment = random.Random(0)
     with LocalCluster(n_workers=3, threads_per_worker=1, **QUIET) as cluster, Client(cluster) as client:
         took, killed = 0.0, 0
-        for _ in range(3 * KILLS + 1):  # the first one is undisturbed, and shows how long it takes
+        for turn in range(5 * KILLS + 2):  # two undisturbed ones: the second shows how long it takes
+            timer = killing(client, moment.random() * took) if turn > 1 else None
             start = time.monotonic()
-            timer = killing(client, moment.random() * took) if took else None
             model = BudgetForestClassifier(**parameters)
             on_cluster.fit(model, *parts[:2], sample_weight=parts[2], client=client, spread=spread)
             same_training(trained_here(name), model)
             if timer:
                 killed += timer.finished.is_set()  # some trainings end before
                 timer.cancel()
-            took = took or time.monotonic() - start
+            took = time.monotonic() - start if turn < 2 else took
             client.wait_for_workers(3, timeout=120)
             if killed == KILLS:
                 return

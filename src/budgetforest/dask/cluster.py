@@ -74,7 +74,7 @@ class Cluster:
 
     def everywhere(self, value: Any) -> Future:
         """A copy of a value on every worker."""
-        future = self.client.scatter(value, broadcast=True, hash=False)
+        (future,) = self.client.scatter([value], broadcast=True, hash=False)
         self.tasks.add(future)
         return future
 
