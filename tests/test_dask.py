@@ -387,22 +387,25 @@ def test_a_killed_worker_changes_nothing(name, spread):
     parameters, *rows = case(name)
     parts = [None if part is None else in_blocks(part, [80, 80, 80]) for part in rows]
     moment = random.Random(0)
-    with LocalCluster(n_workers=3, threads_per_worker=1, **QUIET) as cluster, Client(cluster) as client:
-        took, killed = 0.0, 0
-        for turn in range(5 * KILLS + 2):  # two undisturbed ones: the second shows how long it takes
-            timer = killing(client, moment.random() * took) if turn > 1 else None
-            start = time.monotonic()
-            model = BudgetForestClassifier(**parameters)
-            on_cluster.fit(model, *parts[:2], sample_weight=parts[2], client=client, spread=spread)
-            same_training(trained_here(name), model)
-            if timer:
-                killed += timer.finished.is_set()  # some trainings end before
+
+    def train(client):
+        start = time.monotonic()
+        model = BudgetForestClassifier(**parameters)
+        on_cluster.fit(model, *parts[:2], sample_weight=parts[2], client=client, spread=spread)
+        same_training(trained_here(name), model)
+        return time.monotonic() - start
+
+    for _ in range(KILLS):  # a new cluster each: Dask's nannies do not start every killed worker again
+        with LocalCluster(n_workers=3, threads_per_worker=1, **QUIET) as cluster, Client(cluster) as client:
+            took = [train(client), train(client)][-1]  # undisturbed; the first also loads kernels
+            for _ in range(5):  # a training may end before the kill
+                timer = killing(client, moment.random() * took)
+                train(client)
+                if timer.finished.is_set():
+                    break
                 timer.cancel()
-            took = time.monotonic() - start if turn < 2 else took
-            client.wait_for_workers(3, timeout=120)
-            if killed == KILLS:
-                return
-    pytest.fail(f"{killed} workers were killed of {KILLS}")
+            else:
+                pytest.fail("no worker was killed in five trainings")
 
 
 def test_an_interrupted_training_leaves_no_tasks(clients, monkeypatch):

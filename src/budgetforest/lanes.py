@@ -1,7 +1,7 @@
 """The same done to many numbers at a time: 64 rows are the bits of one word.
 
 LLVM does not find these in loops of ours, so they are written in its own language; it compiles them for any
-processor, with as many instructions as its vectors need.
+little-endian processor, with as many instructions as its vectors need. Arrays have one dimension and no gaps.
 """
 
 from __future__ import annotations

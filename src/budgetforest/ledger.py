@@ -63,7 +63,8 @@ def pay(i: int, j: int, prices: Prices, ledger: Ledger) -> None:
 def charge_all(met: Keys, prices: Prices, ledger: Ledger) -> None:
     """Charge each row for every feature it has met, a bit each in ``met`` (n, words).
 
-    What is summed in the order of the columns is summed for many rows at a time.
+    Where every feature is a group of its own, nobody asks which are opened, and payments are summed in the
+    order of the columns for many rows at a time.
     """
     alone = ledger.opened.shape[1] == len(prices.cost)
     for start in range(0, len(met), TOGETHER):

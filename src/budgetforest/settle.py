@@ -216,23 +216,24 @@ def look_row(
     q: Queues,
 ) -> tuple[int, int, bool]:
     """One row whose trees stand where they wait: (need, label, certain)."""
-    label = certain_label(q.sums[0], forest.n_classes, forest.slack)
+    s = int(np.int64(0))
+    label = certain_label(q.sums[s], forest.n_classes, forest.slack)
     waits = False
-    for word in q.waits[0]:
+    for word in q.waits[s]:
         waits |= word != 0
     if not waits:
-        return -1, final_label(forest, q, 0), True
+        return -1, final_label(forest, q, s), True
     if labels_only and label >= 0:
         return -1, label, True
-    leader = leader_of(q.belief[0])
-    if labels_only and q.belief[0, leader] >= enough:
+    leader = leader_of(q.belief[s])
+    if labels_only and q.belief[s, leader] >= enough:
         return -1, leader, False
     need = -1
     if labels_only:
-        need = next_feature(q, 0, prices, ledger, limit)
+        need = next_feature(q, s, prices, ledger, limit)
     else:
         for t in range(q.at.shape[1]):  # one tree after the other
-            j = forest.feature[q.at[0, t]]
+            j = forest.feature[q.at[s, t]]
             if j >= 0:
                 opened = ledger.opened[i, prices.group[j]]
                 if ledger.spent[i] + (prices.discount[j] if opened else prices.cost[j]) <= limit:
