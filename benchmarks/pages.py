@@ -1,7 +1,8 @@
 """Pages of the documentation that are written from measured figures.
 
 An experiment is a module with ``measure`` (quick or not; plain figures out), ``draw`` (its pictures) and ``section``
-(its part of the page). Figures are kept as JSON, so that the page can be written again without measuring.
+(its part of the page). Figures are kept as JSON, with what they were measured on, so that the page can be written again
+without measuring.
 """
 
 import json
@@ -9,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
+
+from benchmarks import machine
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -29,7 +32,7 @@ def run(page: Page, names: tuple[str, ...] = (), *, quick: bool = False, out: Pa
     docs.mkdir(parents=True, exist_ok=True)
     results.mkdir(parents=True, exist_ok=True)
     for name in names or page.experiments:
-        figures = page.experiments[name].measure(quick)
+        figures = {"machine": machine.look(quick)} | page.experiments[name].measure(quick)
         (results / f"{name}.json").write_text(json.dumps(figures, indent=1) + "\n")
     write(page, docs, results)
 
@@ -43,4 +46,6 @@ def write(page: Page, docs: Path, results: Path) -> None:
     for name, figures in found.items():
         page.experiments[name].draw(figures, docs)
         parts.append(page.experiments[name].section(figures))
+        if "machine" in figures:  # not in those that were kept before it was noted
+            parts.append(machine.note(figures["machine"]))
     (docs / f"{page.name}.md").write_text("\n".join(parts))

@@ -8,7 +8,7 @@ import sys
 import matplotlib as mpl
 import numpy as np
 import pytest
-from benchmarks import cluster, speed
+from benchmarks import cluster, machine, speed
 from benchmarks.speed import counts, growth, peak, turns
 from benchmarks.speed.processes import run
 from benchmarks.speed.sets import made
@@ -55,6 +55,15 @@ def test_topic_runs_and_its_page_is_written_from_figures(suite, topic, tmp_path)
         assert f"| {what} | {found} | {'pass' if holds else '**fail**'} |" in page
     for picture in (word.split(")")[0] for word in page.split("](")[1:]):
         assert (tmp_path / picture).stat().st_size > 1000
+
+
+def test_a_page_tells_which_figures_others_may_have_disturbed():
+    facts = {"day": "2026-01-01", "processor": "one", "cores": 2, "versions": {}, "quick": False}
+    assert "not to be cited" in machine.note(facts | {"busy": 0.6})
+    assert "not to be cited" not in machine.note(facts | {"busy": 0.1})
+    found = list(turns.criteria_of({"counts": counts, "growth": growth}, {"counts": {"runs": []}}))
+    assert "| growth | not measured | |" in found
+    assert not any("counts" in line for line in found)
 
 
 def test_sides_take_turns_and_every_second_turn_is_reversed():

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from benchmarks import pages
 from benchmarks.cluster import clock, memory, sent
-from benchmarks.speed import machine
 from benchmarks.speed.turns import criteria_of
 
 TOPICS = {"sent": sent, "clock": clock, "memory": memory}
@@ -18,7 +17,7 @@ same machine as the client and the scheduler, which run in one more process: wha
 
 def run(names: tuple[str, ...] = (), *, quick: bool = False, out: Path | None = None) -> None:
     """Measure the named topics, or all, and write the page from all that has been measured."""
-    pages.run(PAGE, ("machine", *(names or TOPICS)), quick=quick, out=out)
+    pages.run(PAGE, names, quick=quick, out=out)
 
 
 def opening(found: Mapping[str, dict], results: Path) -> str:
@@ -26,4 +25,4 @@ def opening(found: Mapping[str, dict], results: Path) -> str:
     return "\n".join([HEAD.format(results=results), *criteria_of(TOPICS, found), ""])
 
 
-PAGE = pages.Page("scale", "cluster", {"machine": machine, **TOPICS}, opening)
+PAGE = pages.Page("scale", "cluster", TOPICS, opening)

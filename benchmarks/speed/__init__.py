@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks import pages
-from benchmarks.speed import auto, counts, files, forest, growth, machine, memory, predict, start, trees
+from benchmarks.speed import auto, counts, files, forest, growth, memory, predict, start, trees
 from benchmarks.speed.turns import criteria_of
 
 TOPICS = {
@@ -32,7 +32,7 @@ and the most; *CPU* are those of the processor, of all threads together.
 
 def run(names: tuple[str, ...] = (), *, quick: bool = False, out: Path | None = None) -> None:
     """Measure the named topics, or all, and write the page from all that has been measured."""
-    pages.run(PAGE, ("machine", *(names or TOPICS)), quick=quick, out=out)
+    pages.run(PAGE, names, quick=quick, out=out)
 
 
 def opening(found: Mapping[str, dict], results: Path) -> str:
@@ -40,4 +40,4 @@ def opening(found: Mapping[str, dict], results: Path) -> str:
     return "\n".join([HEAD.format(results=results), *criteria_of(TOPICS, found), ""])
 
 
-PAGE = pages.Page("speed", "speed", {"machine": machine, **TOPICS}, opening)
+PAGE = pages.Page("speed", "speed", TOPICS, opening)
