@@ -239,11 +239,11 @@ def context_of(train: Totals, settings: Settings) -> Context:
 
 
 def sample_of(train: Rows, settings: Settings, pool: Executor) -> Sample:
-    """Training rows in the form that trees are grown on: sorted by class, then by contents."""
+    """Training rows in the form that trees are grown on: sorted by class, else as they come."""
     order = in_order(train.hashes, 0)
-    narrow = train.label.astype(np.min_scalar_type(train.label.max()))[order]  # sorted by radix
+    narrow = train.label.astype(np.min_scalar_type(train.label.max()))  # sorted by radix
     place = np.empty_like(order)
-    place[order[np.argsort(narrow, kind="stable")]] = np.arange(len(order), dtype=np.int32)
+    place[np.argsort(narrow, kind="stable")] = np.arange(len(order), dtype=np.int32)
     columns = to_columns(
         train.X,
         place,
