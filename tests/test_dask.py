@@ -364,6 +364,29 @@ def test_what_a_worker_must_hold_falls_with_the_number_of_blocks(clients, monkey
         assert held[8][kind] < held[2][kind] / 2
 
 
+def spilled(dask_worker):
+    """Bytes that a worker has written to its disk."""
+    return sum(
+        size for what, size in dask_worker.data.cumulative_metrics.items() if what == ("disk-write", "bytes")
+    )
+
+
+def test_what_does_not_fit_memory_is_spilled_and_changes_nothing(tmp_path):
+    parameters, X, y, weight = case("binned")
+    blocks = [in_blocks(part, [100, 140]) for part in (X, y, weight)]
+    little = {"distributed.worker.memory.target": 1e-6, "distributed.worker.memory.spill": False}
+    size = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": "1GB", "local_directory": str(tmp_path)}
+    with (
+        dask.config.set(little),
+        LocalCluster(processes=False, **size, **QUIET) as cluster,
+        Client(cluster) as client,
+    ):
+        model = BudgetForestClassifier(**parameters)
+        on_cluster.fit(model, *blocks[:2], sample_weight=blocks[2], client=client, spread="rows")
+        assert all(client.run(spilled).values())
+    same_training(trained_here("binned"), model)
+
+
 def killing(client, seconds):
     """Kill a worker after a while, as if its machine was lost."""
     pid = random.choice(list(client.run(os.getpid).values()))
@@ -522,7 +545,7 @@ class Workers:
     def run_on_scheduler(self, function, names):
         return function(names)
 
-    def run(self, function, names):
+    def run(self, function, names, on_error):
         here = function(names)
         found = [[other or mine for other, mine in zip(each, here, strict=True)] for each in self.versions]
         return {f"worker-{at}": [v if v != "none" else "" for v in each] for at, each in enumerate(found)}
@@ -539,6 +562,29 @@ def test_workers_that_cannot_be_used_are_named(clients):
         with pytest.raises(ClusterFailed, match=message):
             check_workers(workers)
     check_workers(clients(0))
+
+
+def test_workers_that_join_during_a_training_are_checked_too(clients, monkeypatch):
+    joined = iter([None, ClusterFailed("worker-9 has numba 0.1")])
+
+    def check(client):
+        if problem := next(joined):
+            raise problem
+
+    monkeypatch.setattr("budgetforest.dask.cluster.check_workers", check)
+    with pytest.raises(ClusterFailed, match="worker-9"), cluster_of(clients(0)):
+        pass
+
+
+def test_progress_tells_of_rows_before_the_first_tree(clients, capsys):
+    frame, y, _, _ = table()
+    blocks = in_blocks(frame[["a", "b"]].to_numpy(), [100, 140]), in_blocks(y, [100, 140])
+    model = BudgetForestClassifier(method="paper", alpha=0, max_trees=2, random_state=0, verbose=1)
+    on_cluster.fit(model, *blocks, client=clients(0), spread="rows")
+    shown = capsys.readouterr().err
+    assert "rows" in shown
+    assert "4/4" in shown
+    assert "2/2" in shown
 
 
 def test_blocks_that_do_not_match_are_refused(clients):

@@ -247,11 +247,14 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         measured = None if validation is None else totals_of(validation, settings.n_classes)
         keep = self._keep(checkpoint, train, measured, settings)
         with progress(self.verbose) as tell:
+            tell("rows", 0, 1, "edges and codes")
             if settings.auto:
                 ground = OwnGround(rows, validation, settings, pool, growers)
+                tell("rows", 1, 1)
                 offers = grow_frontier(ground, settings, tell, keep)
             else:
                 sample = sample_of(rows, settings, pool)
+                tell("rows", 1, 1)
                 del rows
                 trees = partial(
                     stream_of_trees,

@@ -12,8 +12,9 @@ import numpy as np
 
 from budgetforest.dask.cluster import Cluster, cluster_of
 from budgetforest.dask.sources import at_hand, blocks_of, by_blocks, is_spread, n_bytes_of
-from budgetforest.dask.training import fit_by_rows, fit_by_trees
+from budgetforest.dask.training import ROW_STEPS, fit_by_rows, fit_by_trees
 from budgetforest.errors import InvalidParameter
+from budgetforest.progress import progress
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -63,11 +64,13 @@ def fit(
         if spread != "rows" and not is_spread(X):
             validation = validation_at_hand(cluster, validation)
             return fit_by_trees(cluster, classifier, X, y, validation, sample_weight, checkpoint)
-        blocks = blocks_of(cluster, X, y, sample_weight)
-        if by_rows(cluster, blocks, spread):
-            return fit_by_rows(cluster, classifier, blocks, validation, checkpoint)
-        rows = at_hand(cluster, blocks)
-        del blocks  # workers need not keep them
+        with progress(classifier.verbose) as tell:
+            tell("rows", 0, ROW_STEPS, "reading")
+            blocks = blocks_of(cluster, X, y, sample_weight)
+            if by_rows(cluster, blocks, spread):
+                return fit_by_rows(cluster, classifier, blocks, validation, checkpoint, tell)
+            rows = at_hand(cluster, blocks)
+            del blocks  # workers need not keep them
         validation = validation_at_hand(cluster, validation)
         return fit_by_trees(cluster, classifier, rows.X, rows.y, validation, rows.weight, checkpoint)
 

@@ -118,6 +118,7 @@ def cluster_of(client: Client | None) -> Iterator[Cluster]:
     try:
         check_workers(client)
         yield cluster
+        check_workers(client)  # some may have joined
     except (FutureCancelledError, ClosedClientError, OSError) as error:
         here = isinstance(error, OSError) and not isinstance(error, CommClosedError)
         if here and client.status == "running":  # a file of ours, perhaps
@@ -150,7 +151,7 @@ def check_workers(client: Client) -> None:
                 found.append("")
         return found
 
-    found = client.run(versions, SAME)
+    found = client.run(versions, SAME, on_error="ignore")  # a worker may die at this moment
     if not found:
         raise ClusterFailed(
             f"the cluster at {client.scheduler.address} has no workers; start some, or wait for them with "

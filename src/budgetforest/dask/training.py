@@ -22,8 +22,11 @@ from budgetforest.dask.trees import Growers
 from budgetforest.errors import InvalidData
 from budgetforest.frontier import grow_frontier
 from budgetforest.intake import check_held_out, warn_of_absent_classes, warn_of_constants
-from budgetforest.progress import progress
+from budgetforest.progress import Tell
 from budgetforest.train import Settings, context_of, grow_offers
+
+ROW_STEPS = 4
+"""What is done with rows in blocks before the first tree: read, checked, parted, encoded."""
 
 Folder = str | os.PathLike[str] | None
 
@@ -49,25 +52,31 @@ def fit_by_rows(
     blocks: list[Future],
     validation: Anything,
     checkpoint: Folder,
+    tell: Tell,
 ) -> BudgetForestClassifier:
     """Rows stay in their blocks, which are taken over: the list is empty afterwards."""
+    tell("rows", 1, ROW_STEPS, "checking")
     rows = spread_rows(cluster, classifier, blocks)
     blocks.clear()  # also the caller's: what is made of them is enough, and Dask knows how
     classifier.classes_ = rows.classes
     settings = classifier._settings(rows.schema, rows.unit)
+    tell("rows", 2, ROW_STEPS, "validation rows")
     train, measured = parted(cluster, classifier, rows, validation, settings)
     total = totals(cluster, train, settings.n_classes)
     validated = totals(cluster, measured, settings.n_classes) if measured else None
     if validation is not None and validated is not None:
         warn_of_absent_classes(validated.counts, rows.classes)
     keep = classifier._keep(checkpoint, total, validated, settings)
-    with progress(classifier.verbose) as tell, classifier._threads() as (pool, _):
+    tell("rows", 3, ROW_STEPS, "edges and codes")
+    with classifier._threads() as (pool, _):
         if settings.auto:
             ground, constant = ground_on(cluster, train, measured, settings, pool)
+            tell("rows", ROW_STEPS, ROW_STEPS)
             warn_of_constants(constant, rows.schema)
             offers = grow_frontier(ground, settings, tell, keep)
         else:
             grown, constant = coded(cluster, train, total, settings)
+            tell("rows", ROW_STEPS, ROW_STEPS)
             warn_of_constants(constant, rows.schema)
             del rows, train  # codes are enough
             trees = partial(spread_trees, cluster, grown, settings.seed, settings.max_trees)
