@@ -60,7 +60,7 @@ def frontier_(sets: tuple[str, ...], quick: bool, again: bool, out: Path | None)
 
 
 @main.command("cluster")
-@click.argument("names", nargs=-1, type=click.Choice(["sent", "clock", "memory"]))
+@click.argument("names", nargs=-1, type=click.Choice(["sent", "clock", "memory", "constants"]))
 @quick_
 @out_
 def cluster_(names: tuple[str, ...], quick: bool, out: Path | None) -> None:

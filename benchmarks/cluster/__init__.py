@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks import pages
-from benchmarks.cluster import clock, memory, sent
+from benchmarks.cluster import clock, constants, memory, sent
 from benchmarks.speed.turns import criteria_of
 
-TOPICS = {"sent": sent, "clock": clock, "memory": memory}
+TOPICS = {"sent": sent, "clock": clock, "memory": memory, "constants": constants}
 HEAD = """# On a cluster, measured
 
 Written by `python -m benchmarks cluster` from the figures in `{results}`; nothing here is typed by hand. Workers are processes of one thread on the

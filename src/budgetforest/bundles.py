@@ -15,7 +15,7 @@ from budgetforest.jit import inner, kernel
 from budgetforest.lanes import LANES, OCTET, add_octet, bring, put_where, values_at_most
 from budgetforest.tree import MISSING_LEFT, Tree
 
-AT_ONCE = 8
+IN_TURNS = 8
 """Trees that are walked side by side, so that the processor need not wait for one of them."""
 
 KINDS = 1024
@@ -79,7 +79,7 @@ def pack_nodes(tree: Tree, roots: Ids, second: int, posts: Signposts, bounds: Ma
 
 
 class Votes(NamedTuple):
-    """What leaves add to the scores: few are different, so they stay near the processor."""
+    """What leaves add to the scores: of majority votes few are different, and stay near the processor."""
 
     kind: Ids
     """(d) which vote a leaf gives."""
@@ -139,7 +139,7 @@ class Room(NamedTuple):
     passes: Keys
     """Which rows pass, for each bundle on its way."""
     lanes: Ids
-    """(LANES AT_ONCE) what every row gets in some trees, tree after tree: where its vote begins."""
+    """(LANES IN_TURNS) what every row gets in some trees, tree after tree: where its vote begins."""
     sums: Floats
     """(LANES, width) the scores of every row."""
 
@@ -148,14 +148,14 @@ def room_for(n_features: int, dtype: Any, width: int) -> Room:
     """Room for one thread; columns begin where a line of the cache does."""
     columns = np.empty(2 * LANES * n_features + LANES, dtype)
     begin = -columns.ctypes.data % 64 // dtype.itemsize
-    most = 2 * (LANES * AT_ONCE + 1)
+    most = 2 * (LANES * IN_TURNS + 1)
     return Room(
         columns[begin:],
         np.zeros(2 * n_features, bool),
         np.zeros(2 * n_features, np.uint64),
         np.empty(3 * most, np.uint64),
         np.empty(most, np.uint64),
-        np.empty(AT_ONCE * LANES, np.int32),
+        np.empty(IN_TURNS * LANES, np.int32),
         np.empty((LANES, width)),
     )
 
@@ -164,7 +164,7 @@ def visit_alike(posts: Signposts, roots: Ids, votes: Votes, X: Matrix, total: Fl
     """The same as ``walks.visit_leaves`` for many rows; many trees meet them by their leaf in the first."""
     room = room_for(X.shape[1], X.dtype, votes.listed.shape[1])
     order = np.arange(len(X), dtype=np.int32)
-    if len(roots) - 1 > AT_ONCE:
+    if len(roots) - 1 > IN_TURNS:
         end = np.empty(len(X), np.int32)
         first_ends(posts.nodes, roots[:1], X, order, room, end)
         beyond = max(0, int(roots[1]).bit_length() - 16)  # 16 bits are sorted fastest
@@ -198,8 +198,8 @@ def visit_bundles(
             row = np.uint64(rows[i])
             for c in range(total.shape[1]):
                 room.sums[i, c] = total[row, c]
-        for t in range(0, n_trees, AT_ONCE):
-            some = roots[t : min(t + AT_ONCE, n_trees)]
+        for t in range(0, n_trees, IN_TURNS):
+            some = roots[t : min(t + IN_TURNS, n_trees)]
             ended = walk_trees(posts.nodes, some, X.reshape(-1), X.shape[1], rows, room)
             note_votes(posts.node, some, votes, room, ended)
             add_votes(len(some), len(rows), votes.listed, room)

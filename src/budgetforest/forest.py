@@ -128,7 +128,9 @@ def join_forests(forests: Sequence[Forest], context: Context) -> Forest:
     """The same of the trees of some forests, of each of which all is known."""
     sizes = [np.diff(forest.roots) for forest in forests]
     nodes, roots = _end_to_end([forest.nodes for forest in forests], np.concatenate(sizes), context)
-    least, most, still_open = (np.concatenate([forest[part] for forest in forests]) for part in (2, 3, 4))
+    least = np.concatenate([forest.least for forest in forests])
+    most = np.concatenate([forest.most for forest in forests])
+    still_open = np.concatenate([forest.open for forest in forests])
     return Forest(nodes, roots, least, most, still_open, *context)
 
 
