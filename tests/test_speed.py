@@ -35,7 +35,9 @@ LONG = pytest.mark.skipif("FULL" not in os.environ, reason="compiles, or grows f
 @pytest.mark.parametrize(
     ("suite", "topic"),
     [
-        pytest.param(suite, topic, marks=LONG if topic in ("start", "auto", "memory", "sent", "constants") else ())
+        pytest.param(
+            suite, topic, marks=LONG if topic in ("start", "auto", "memory", "sent", "constants") else ()
+        )
         for suite in (speed, cluster)
         for topic in suite.TOPICS
     ],

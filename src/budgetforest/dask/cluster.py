@@ -1,7 +1,7 @@
 """The cluster: tasks, sums over blocks, and what can go wrong there.
 
 What is on the workers is made by tasks from other tasks: what a lost worker held, Dask computes again from
-where it came. Only what goes everywhere is put there by hand; the other workers have it, too.
+where it came; what came from the client, the scheduler keeps.
 """
 
 from __future__ import annotations
@@ -71,12 +71,6 @@ class Cluster:
         futures: list[Future] = self.client.compute(parts)
         self.tasks.update(futures)
         return futures
-
-    def everywhere(self, value: Any) -> Future:
-        """A copy of a value on every worker."""
-        (future,) = self.client.scatter([value], broadcast=True, hash=False)
-        self.tasks.add(future)
-        return future
 
     def each(self, function: Callable[..., Any], blocks: Sequence[Any], *arguments: Any) -> list[Future]:
         """A task for every block, all in one message; lists among the arguments have an entry for each."""

@@ -14,7 +14,7 @@ from budgetforest.train import Rows
 
 
 class Growers(Executor):
-    """A cluster as the pool that grows trees; rows are sent once, to every worker."""
+    """A cluster as the pool that grows trees; rows are sent once, and workers copy them from each other."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -27,5 +27,5 @@ class Growers(Executor):
 
     def _there(self, rows: Sample | Rows) -> Future:
         if id(rows) not in self.sent:
-            self.sent[id(rows)] = rows, self.cluster.everywhere(rows)
+            self.sent[id(rows)] = rows, self.cluster.hold(rows)
         return self.sent[id(rows)][1]
