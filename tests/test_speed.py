@@ -87,8 +87,8 @@ def test_the_kernel_that_is_timed_counts_classes_by_code():
     label = np.repeat(np.arange(4), np.diff(ends, prepend=0))
     counter = counter_for(256, 4)
     counts.count_classes(codes, np.arange(500, dtype=np.int32), ends, np.ones(500, np.int32), counter)
-    expected = np.zeros((257, 4), int)
-    np.add.at(expected, (codes, np.broadcast_to(label, codes.shape)), 1)
+    expected = np.zeros((4, 257), int)
+    np.add.at(expected, (np.broadcast_to(label, codes.shape), codes), 1)
     np.testing.assert_array_equal(counter.tally, expected)
 
 

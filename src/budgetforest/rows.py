@@ -53,7 +53,7 @@ class Counter(NamedTuple):
     """What fills profiles."""
 
     tally: NDArray[np.int32]
-    """(codes, k) class counts by code; all zero between uses."""
+    """(k, codes) class counts by code; all zero between uses."""
     lines: NDArray[np.int32]
     """(2, codes) the same of one class, of either half of its rows."""
     touched: NDArray[np.uint8]
@@ -80,7 +80,7 @@ def counter_for(n_codes: int, n_classes: int) -> Counter:
     touched = np.zeros(8 * (n_codes // 8 + 1), np.uint8)
     most_sorted = max(SORTED_BELOW, n_codes // SORTED_BELOW)
     return Counter(
-        np.zeros((n_codes + 1, n_classes), np.int32),
+        np.zeros((n_classes, n_codes + 1), np.int32),
         np.zeros((2, n_codes + 1), np.int32),
         touched,
         touched.view(np.uint64),
@@ -97,14 +97,14 @@ def code_of(cells: Cells, j: int, row: int) -> int:
 
 @inner
 def tally_rows(cells: Cells, j: int, rows: Ids, ends: Ids, weight: Ids, counter: Counter) -> None:
-    """Add the class counts of ``rows`` by code: ``tally[code, class]``. Blocks add up.
+    """Add the class counts of ``rows`` by code: ``tally[class, code]``. Blocks add up.
 
     Rows are sorted by class; class c ends at ``ends[c]``. Places without a sign spare the check for those
     that count from the end.
     """
     tally = counter.tally
     touched = counter.touched
-    if len(rows) >= MANY * len(tally):
+    if len(rows) >= MANY * tally.shape[1]:
         tally_many(cells, j, rows, ends, weight, tally, counter.lines, touched)
         return
     start = 0
@@ -112,7 +112,7 @@ def tally_rows(cells: Cells, j: int, rows: Ids, ends: Ids, weight: Ids, counter:
         for i in range(start, ends[c]):
             at = np.uintp(i)
             code = np.uintp(code_of(cells, j, rows[at]))
-            tally[code, c] += weight[at]
+            tally[c, code] += weight[at]
             touched[code] = 1
         start = int(np.int64(ends[c]))
 
@@ -143,12 +143,13 @@ def tally_many(
         else:
             step = np.uintp(cells.by_row)
             tally_halves(cells.codes, base, step, rows[start:stop], weight[start:stop], first, second)
+        of_class = tally[c]
         for code in range(len(first)):
-            found = first[code] + second[code]
-            tally[code, c] = found
-            touched[code] |= found != 0
+            of_class[code] = first[code] + second[code]
             first[code] = 0
             second[code] = 0
+        for code in range(len(first)):
+            touched[code] |= of_class[code] != 0
         start = stop
 
 
@@ -198,8 +199,8 @@ def take_profile(n_codes: int, k: int, counter: Counter, profile: Profile) -> in
     upto = profile.upto
     size = 0
     for c in range(k):
-        profile.missing[c] = tally[n_codes, c]
-        tally[n_codes, c] = 0
+        profile.missing[c] = tally[c, n_codes]
+        tally[c, n_codes] = 0
     touched[n_codes] = 0
     for eight in range(n_codes // 8 + 1):
         if counter.eights[eight] == 0:
@@ -209,8 +210,8 @@ def take_profile(n_codes: int, k: int, counter: Counter, profile: Profile) -> in
                 continue
             touched[code] = 0
             for c in range(k):
-                upto[size, c] = tally[code, c] + (upto[size - 1, c] if size > 0 else 0)
-                tally[code, c] = 0
+                upto[size, c] = tally[c, code] + (upto[size - 1, c] if size > 0 else 0)
+                tally[c, code] = 0
             profile.code[size] = code
             size += 1
     return size
