@@ -28,9 +28,6 @@ COLUMN_BLOCK = 16
 MOST_BYTES = 2**27
 """Of the columns read at a time by all threads; of very many rows each reads one column."""
 
-ENCODED = 2**14
-"""Rows encoded at a time, as doubles."""
-
 UNROLLED = 8
 """Halvings of many steps that take as long as six in a loop."""
 
@@ -148,15 +145,7 @@ def encode(column: Matrix, steps: Floats, missing: int, place: Ids, codes: Codes
     scale = per_unit(low, high, len(before))
     levels = count_steps(steps, low, scale, before)
     full = np.append(steps, np.full(1 << levels, np.inf))
-    gaps = False
-    for start in range(0, len(column), ENCODED):
-        part = slice(start, start + ENCODED)
-        count_below(column[part].astype(np.float64), full, low, scale, before, levels, place[part], codes)
-        absent = np.isnan(column[part])
-        if absent.any():
-            codes[place[part][absent]] = missing
-            gaps = True
-    return gaps
+    return bool(count_below(column, full, low, scale, before, levels, missing, place, codes))
 
 
 @kernel
@@ -179,29 +168,34 @@ def count_steps(steps: Floats, low: float, scale: float, before: Ids) -> int:
 
 @kernel
 def count_below(
-    column: Floats,
+    column: Matrix,
     steps: Floats,
     low: float,
     scale: float,
     before: Ids,
     levels: int,
+    missing: int,
     place: Ids,
     codes: Codes,
-) -> None:
+) -> bool:
     """``encode``, the steps padded: no value is above the padding.
 
     Steps of a value's bucket are halved; written with shifts, for a branch would be a toss-up. Eight
     halvings, the most of a byte, are unrolled.
     """
+    gaps = False
     for i in range(len(column)):
-        x = column[i]
+        x = float(column[i])
         below = np.uintp(before[bucket_of(x, low, scale, len(before))])
         for level in range(levels - 1, 0 if levels < UNROLLED else UNROLLED - 1, -1):
             below += np.uintp(steps[below + (ONE << np.uintp(level)) - ONE] < x) << np.uintp(level)
         for done in range(UNROLLED - 1 if levels >= UNROLLED else 0):
             level = UNROLLED - 1 - done
             below += np.uintp(steps[below + (ONE << np.uintp(level)) - ONE] < x) << np.uintp(level)
-        codes[np.uintp(place[i])] = below + np.uintp(steps[below] < x)
+        below += np.uintp(steps[below] < x)
+        gaps |= x != x
+        codes[np.uintp(place[i])] = below if x == x else np.uintp(missing)
+    return gaps
 
 
 def keys_of(schema: Schema) -> Keys:

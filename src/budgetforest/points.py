@@ -38,9 +38,8 @@ def find_points(column: Matrix, weights: Ids | None, *, ranked: bool, max_bins: 
     """Distinct values (ranked), or edges between at most ``max_bins`` quantile bins."""
     if ranked or weights is not None:
         return points_of(census_of(column, None if ranked else weights), ranked=ranked, max_bins=max_bins)
-    missing = np.isnan(column)
-    gaps = bool(missing.any())
-    known = column[~missing] if gaps else column
+    gaps = bool(np.isnan(column.min(initial=np.inf)))
+    known = column[~np.isnan(column)] if gaps else column
     bins = max_bins - int(gaps)
     edges = _edges_of_many(known, bins) if len(known) >= MANY else None
     return _edges_of_few(known, bins) if edges is None else edges
