@@ -226,7 +226,7 @@ def move(block: Block, standing: Standing, splits: Splits, number: Ids) -> Stand
     return standing._replace(node=after)
 
 
-class Picked(NamedTuple):
+class Portion(NamedTuple):
     """Rows of some nodes in one block."""
 
     codes: Any
@@ -238,14 +238,14 @@ class Picked(NamedTuple):
     state: State
 
 
-def pick(block: Block, state: State, standing: Standing, ends: Counts) -> list[Picked]:
+def pick(block: Block, state: State, standing: Standing, ends: Counts) -> list[Portion]:
     """The rows of some groups of nodes; ``ends`` is where each begins, and where the last one ends."""
     tree, row = np.nonzero((standing.node >= ends[0]) & (standing.node < ends[-1]))
     node, times = standing.node[tree, row], standing.times[tree, row]
     order = np.argsort(node, kind="stable")
     cuts = np.searchsorted(node[order], ends)
     return [
-        Picked(
+        Portion(
             block.columns.codes[:, row[some]],
             block.label[row[some]],
             times[some],
@@ -256,7 +256,7 @@ def pick(block: Block, state: State, standing: Standing, ends: Counts) -> list[P
     ]
 
 
-def finish(columns: Columns, way: Way, nodes: Nodes, parts: list[Picked]) -> list[Tree]:
+def finish(columns: Columns, way: Way, nodes: Nodes, parts: list[Portion]) -> list[Tree]:
     """The subtrees of small nodes."""
     label, times, place = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:4])
     by_class = place * (int(label.max()) + 1) + label

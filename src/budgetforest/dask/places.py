@@ -104,14 +104,14 @@ def range_of(key: Keys, n_ranges: int) -> NDArray[np.int64]:
     return ((key >> np.uint64(32)) * np.uint64(n_ranges) >> np.uint64(32)).astype(np.int64)
 
 
-def keys_of(rows: Rows, seed: int | None) -> Keys:
+def sort_keys(rows: Rows, seed: int | None) -> Keys:
     """What rows are ordered by: their places, or without a seed their hashes."""
     return rows.hashes if seed is None else places(rows.hashes, seed)
 
 
 def cut(rows: Rows, seed: int | None, n_ranges: int) -> list[Keyed]:
     """Rows of a block by range."""
-    keyed = Keyed(keys_of(rows, seed), rows.label, rows.weight)
+    keyed = Keyed(sort_keys(rows, seed), rows.label, rows.weight)
     part = range_of(keyed.key, n_ranges)
     return [Keyed._make(column[part == at] for column in keyed) for at in range(n_ranges)]
 
@@ -133,7 +133,7 @@ def apart(part: Range, answer: NDArray[Any]) -> list[NDArray[Any]]:
 
 def put_back(rows: Rows, seed: int | None, answers: list[NDArray[Any]]) -> NDArray[Any]:
     """The answers of all ranges, for the rows of a block as they stand."""
-    part = range_of(keys_of(rows, seed), len(answers))
+    part = range_of(sort_keys(rows, seed), len(answers))
     whole = np.empty(len(part), answers[0].dtype)
     for at, answer in enumerate(answers):
         whole[part == at] = answer

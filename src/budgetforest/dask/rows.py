@@ -23,7 +23,7 @@ from budgetforest.table import Schema, learn_schema, merged_schema
 from budgetforest.train import Rows, Scale, Totals, in_units, scale_for, together, totals_of
 
 
-class Spread(NamedTuple):
+class SpreadIntake(NamedTuple):
     """Training rows on workers, and what was learnt about their table."""
 
     blocks: list[Future]
@@ -35,7 +35,7 @@ class Spread(NamedTuple):
     unit: float
 
 
-def spread_rows(cluster: Cluster, classifier: Any, blocks: list[Future]) -> Spread:
+def spread_rows(cluster: Cluster, classifier: Any, blocks: list[Future]) -> SpreadIntake:
     """Rows to learn from; those without weight are left out."""
     names = learn_names(classifier, cluster.values(cluster.run(first_row, blocks[0])))
     bare = clone(classifier)
@@ -46,7 +46,7 @@ def spread_rows(cluster: Cluster, classifier: Any, blocks: list[Future]) -> Spre
     schema = schema_of(cluster, blocks, estimator, tuple(names))
     known, counts = labels_in(cluster, blocks, estimator)
     worth = class_weights(classifier.class_weight, known, counts)
-    weighed = cluster.each(weigh, blocks, estimator, known, worth)
+    weighed = cluster.each(weights_for, blocks, estimator, known, worth)
     classes, whole, n, total = zip(
         *cluster.values(cluster.each(sum_up, blocks, weighed, estimator)), strict=True
     )
@@ -54,7 +54,7 @@ def spread_rows(cluster: Cluster, classifier: Any, blocks: list[Future]) -> Spre
     check_totals(kept, sum(n), float(sum(total)))
     scale = scale_for(all(whole), sum(n), float(sum(total)))
     checked = cluster.each(checked_rows, blocks, weighed, estimator, schema, kept, scale)
-    return Spread(checked, estimator, schema, kept, scale.unit)
+    return SpreadIntake(checked, estimator, schema, kept, scale.unit)
 
 
 def totals(cluster: Cluster, blocks: list[Future], n_classes: int) -> Totals:
@@ -111,7 +111,7 @@ def count_labels(raw: Raw, estimator: Any) -> tuple[Any, Counts]:
     return labels, counts
 
 
-def weigh(raw: Raw, estimator: Any, known: Any, worth: Floats) -> Floats:
+def weights_for(raw: Raw, estimator: Any, known: Any, worth: Floats) -> Floats:
     """The weight of each row of a block."""
     y = _check_y(raw.y, estimator=estimator)
     weight = _check_sample_weight(raw.weight, raw.X, dtype=np.float64, ensure_non_negative=True)

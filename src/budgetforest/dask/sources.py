@@ -138,10 +138,10 @@ def n_bytes_of(raw: Raw) -> int:
 def at_hand(cluster: Cluster, blocks: list[Future]) -> Raw:
     """All rows, brought here."""
     parts = cluster.values(blocks)
-    return Raw(*(joined(column) for column in zip(*parts, strict=True)))
+    return Raw(*(concatenated(column) for column in zip(*parts, strict=True)))
 
 
-def joined(parts: tuple[Any, ...]) -> Any:
+def concatenated(parts: tuple[Any, ...]) -> Any:
     """One array or dataframe."""
     if parts[0] is None:
         return None

@@ -16,7 +16,7 @@ from budgetforest.dask.forests import spread_trees
 from budgetforest.dask.ground import ground_on
 from budgetforest.dask.meters import meter_on
 from budgetforest.dask.places import held_out_of
-from budgetforest.dask.rows import Spread, other_rows, part_of, spread_rows, totals
+from budgetforest.dask.rows import SpreadIntake, other_rows, part_of, spread_rows, totals
 from budgetforest.dask.sources import blocks_of
 from budgetforest.dask.trees import Growers
 from budgetforest.errors import InvalidData
@@ -88,7 +88,7 @@ def fit_by_rows(
 def parted(
     cluster: Cluster,
     classifier: BudgetForestClassifier,
-    rows: Spread,
+    rows: SpreadIntake,
     validation: Anything,
     settings: Settings,
 ) -> tuple[list[Future], list[Future]]:
