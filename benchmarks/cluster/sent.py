@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
+import dask
 import matplotlib.pyplot as plt
 from dask.utils import key_split
 from distributed import Client, Worker
@@ -20,13 +21,14 @@ ROWS = (50_000, 100_000, 200_000, 400_000, 800_000)
 FEATURES, TREES = 20, 4
 COUNTS, PICKED = ("count", "added", "itself", "choose"), ("pick", "getitem")
 """Tasks whose results are the counts and splits of levels, and those that bring rows together."""
+LONG_LOG = {"distributed.admin.low-level-log-length": 10**6}
 MORE = 1.1
 """Bytes of a level may grow by this factor from the fewest rows to the most: which worker adds up is left to Dask."""
 
 
 def measure(quick: bool) -> dict:
     """Bytes that arrived at the workers in one training of each size."""
-    with workers() as client:
+    with dask.config.set(LONG_LOG), workers() as client:
         return {"runs": [sizes(client, n) for n in track((5_000, 10_000) if quick else ROWS, "sent")]}
 
 
@@ -55,7 +57,10 @@ def arrived(client: Client) -> Counter[str]:
 def received(dask_worker: Worker) -> Counter[str]:
     """The same at one worker."""
     total: Counter[str] = Counter()
-    for entry in dask_worker.transfer_incoming_log:
+    log = dask_worker.transfer_incoming_log
+    if len(log) == log.maxlen:
+        raise RuntimeError(f"more than {log.maxlen:,} transfers: some are forgotten")
+    for entry in log:
         for key, size in entry["keys"].items():
             total[key_split(key)] += size
     return total
