@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgetforest.binning import columns_of, encode, single_valued
-from budgetforest.points import MANY, census_of, find_points, midpoints, points_of
+from budgetforest.points import FINE, MANY, census_of, find_points, midpoints, points_of
 from budgetforest.table import Picked
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -73,7 +73,9 @@ def test_edges_of_rows_that_weigh_1_are_those_of_the_whole_census(values, bins, 
 @pytest.mark.parametrize(
     "name", ["even", "normal", "skewed", "sparse", "rounded", "whole", "huge", "tiny", "one"]
 )
-def test_edges_of_many_rows_are_those_of_the_whole_census(name, dtype, bins):
+@pytest.mark.parametrize("fine", [FINE, MANY])
+def test_edges_of_many_rows_are_those_of_the_whole_census(name, dtype, bins, fine, monkeypatch):
+    monkeypatch.setattr("budgetforest.points.FINE", fine)
     rng = np.random.default_rng(0)
     drawn = rng.normal(size=MANY + 500)
     column = {
