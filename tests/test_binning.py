@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgetforest.binning import columns_of, encode, single_valued
+from budgetforest.draws import in_order
 from budgetforest.points import FINE, MANY, census_of, find_points, midpoints, points_of
 from budgetforest.table import Picked
 
@@ -132,3 +133,11 @@ def test_missing_values_have_the_code_after_the_last():
         codes,
     )
     assert codes.tolist() == [2, 0, 1]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=30))
+def test_rows_stand_in_the_order_of_their_keys_also_where_the_upper_halves_are_tied(halves):
+    keys = np.array([(high << 48) + low for high, low in halves], np.uint64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("budgetforest.draws.places", lambda hashes, seed: hashes)
+        np.testing.assert_array_equal(in_order(keys, 0), np.argsort(keys, kind="stable"))
