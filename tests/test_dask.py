@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 pytest.importorskip("distributed")
 
@@ -266,10 +267,18 @@ def test_a_folder_of_parquet_files_is_read_on_the_workers(clients, tmp_path):
         same_training(here, on_cluster.fit(clone(own), rows, "state", spread=spread, **named))
     with pytest.raises(InvalidData, match="y='stat' is no column of X; did you mean 'state'"):
         on_cluster.fit(own, tmp_path, "stat", **named)
-    with pytest.raises(InvalidData, match=r"holds no \*\.parquet"):
+    labels = on_cluster.predict(here, tmp_path).compute(scheduler="sync")  # the folder holds labels, too
+    np.testing.assert_array_equal(labels, here.predict(frame))
+    with pytest.raises(InvalidData, match="elsewhere' is no folder"):
         on_cluster.fit(own, tmp_path / "elsewhere", "state", **named)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidData, match=r"holds no \*\.parquet"):
+        on_cluster.fit(own, tmp_path / "empty", "state", **named)
     with pytest.raises(InvalidData, match=r"sample_weight is a ndarray; .* the name of a"):
         on_cluster.fit(own, tmp_path, "state", sample_weight=np.ones(240), client=clients(2))
+    whole.drop(columns="c").to_parquet(tmp_path / "part-3.parquet")
+    with pytest.raises(InvalidData, match="blocks differ in their columns"):
+        on_cluster.fit(own, tmp_path, "state", spread="trees", **named)
     (tmp_path / "part-3.parquet").write_text("damaged")
     with pytest.raises(InvalidData, match=r"a worker cannot read .*part-3\.parquet"):
         on_cluster.fit(own, tmp_path, "state", **named)
@@ -572,8 +581,12 @@ def test_workers_that_join_during_a_training_are_checked_too(clients, monkeypatc
             raise problem
 
     monkeypatch.setattr("budgetforest.dask.cluster.check_workers", check)
-    with pytest.raises(ClusterFailed, match="worker-9"), cluster_of(clients(0)):
-        pass
+    frame, y, _, _ = table()
+    model = BudgetForestClassifier(method="paper", alpha=0, max_trees=2, random_state=0)
+    with pytest.raises(ClusterFailed, match="worker-9"):
+        on_cluster.fit(model, frame[["a"]].to_numpy(), y, client=clients(0))
+    with pytest.raises(NotFittedError):
+        on_cluster.predict(model, frame)
 
 
 def test_progress_tells_of_rows_before_the_first_tree(clients, capsys):
@@ -583,7 +596,8 @@ def test_progress_tells_of_rows_before_the_first_tree(clients, capsys):
     on_cluster.fit(model, *blocks, client=clients(0), spread="rows")
     shown = capsys.readouterr().err
     assert "rows" in shown
-    assert "4/4" in shown
+    assert "blocks" in shown
+    assert "3/3" in shown
     assert "2/2" in shown
 
 
@@ -595,6 +609,12 @@ def test_blocks_that_do_not_match_are_refused(clients):
         on_cluster.fit(model, *blocks, client=clients(0))
     with pytest.raises(InvalidData, match="y is a ndarray"):
         on_cluster.fit(model, blocks[0], y, client=clients(0))
+    with pytest.raises(InvalidData, match="a block has 100 rows of X and 120 of y"):
+        on_cluster.fit(model, blocks[0], in_blocks(pd.Series(y), [120, 120]), client=clients(0))
+    with pytest.raises(InvalidData, match="y has 200 rows and X 240"):
+        on_cluster.fit(model, da.ones((240, 2)), da.ones(200), client=clients(0))
+    with pytest.raises(InvalidData, match="y='label' is the name of a column"):
+        on_cluster.fit(model, da.ones((240, 2)), "label", client=clients(0))
     with pytest.raises(InvalidParameter, match="spread='columns'"):
         on_cluster.fit(model, *blocks, client=clients(0), spread="columns")
 

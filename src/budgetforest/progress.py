@@ -40,7 +40,7 @@ def progress(verbose: int) -> Iterator[Tell]:
 
         def tell(what: str, done: int, total: int, now: str = "") -> None:
             if what not in tasks:
-                tasks[what] = bars.add_task(what, now=now)
+                tasks[what] = bars.add_task(what, total=total, now=now)
             bars.update(tasks[what], completed=done, total=total, now=now)
 
         yield tell

@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from budgetforest.dask.cluster import Cluster, cluster_of
 from budgetforest.dask.sources import at_hand, blocks_of, by_blocks, is_spread, n_bytes_of
-from budgetforest.dask.training import ROW_STEPS, fit_by_rows, fit_by_trees
-from budgetforest.errors import InvalidParameter
+from budgetforest.dask.training import fit_by_rows, fit_by_trees
+from budgetforest.errors import ClusterFailed, InvalidParameter
 from budgetforest.progress import progress
 
 if TYPE_CHECKING:
@@ -60,19 +62,32 @@ def fit(
     """
     if spread not in (None, "rows", "trees"):
         raise InvalidParameter(f"spread={spread!r} is unknown; take 'rows', 'trees' or None")
-    with cluster_of(client) as cluster:
+    with unchanged_if_lost(classifier), cluster_of(client) as cluster:
         if spread != "rows" and not is_spread(X):
             validation = validation_at_hand(cluster, validation)
             return fit_by_trees(cluster, classifier, X, y, validation, sample_weight, checkpoint)
         with progress(classifier.verbose) as tell:
-            tell("rows", 0, ROW_STEPS, "reading")
+            tell("blocks", 0, 1, "reading")
             blocks = blocks_of(cluster, X, y, sample_weight)
             if by_rows(cluster, blocks, spread):
+                tell("blocks", 1, 1)
                 return fit_by_rows(cluster, classifier, blocks, validation, checkpoint, tell)
             rows = at_hand(cluster, blocks)
+            tell("blocks", 1, 1)
             del blocks  # workers need not keep them
         validation = validation_at_hand(cluster, validation)
         return fit_by_trees(cluster, classifier, rows.X, rows.y, validation, rows.weight, checkpoint)
+
+
+@contextmanager
+def unchanged_if_lost(classifier: BudgetForestClassifier) -> Iterator[None]:
+    """Leave a classifier as it was if the cluster fails, even at the very end."""
+    before = dict(classifier.__dict__)
+    try:
+        yield
+    except ClusterFailed:
+        classifier.__dict__ = before
+        raise
 
 
 def by_rows(cluster: Cluster, blocks: list[Future], spread: str | None) -> bool:
@@ -94,13 +109,16 @@ def validation_at_hand(cluster: Cluster, validation: Anything) -> Anything:
 def predict(model: Any, X: Anything) -> Any:
     """The label of each row of a Dask collection or a folder, lazily and by blocks.
 
-    A Dask array gives an array, a dataframe or a folder a series with its index.
+    A Dask array gives an array, a dataframe or a folder a series with its index. Columns that the model
+    does not know, as labels, are left out.
     """
+    model._check_trained()
     return by_blocks(labels_of, model, X, model.classes_[:0])
 
 
 def acquisition_cost(model: Any, X: Anything) -> Any:
     """What each row of a Dask collection or a folder pays, in the same way."""
+    model._check_trained()
     return by_blocks(costs_of, model, X, np.zeros(0))
 
 

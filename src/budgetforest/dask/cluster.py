@@ -107,6 +107,8 @@ def cluster_of(client: Client | None) -> Iterator[Cluster]:
     if not isinstance(client, Client) or client.asynchronous:
         kind = "an asynchronous Client" if isinstance(client, Client) else f"a {type(client).__name__}"
         raise InvalidParameter(f"client is {kind}; it must be a distributed.Client that waits for results")
+    if client.status == "closed":
+        raise ClusterFailed("the client is closed; make a new one, client = distributed.Client(address)")
     address = client.scheduler.address if client.scheduler else "its address"
     cluster = Cluster(client)
     try:

@@ -39,10 +39,15 @@ def blocks_of(cluster: Cluster, X: Anything, y: Anything, weight: Anything) -> l
         blocks = [cluster.hold(Raw(X, y, weight))]
     elif isinstance(y, str):
         named_columns(y, weight)
+        if not hasattr(X, "columns"):
+            raise InvalidData(
+                f"y={y!r} is the name of a column, and X, a Dask array, has no names; pass y itself"
+            )
         blocks = cluster.each(with_target, cluster.computed(partitions(X, "X")), y, weight)
     else:
-        aligned = [each if each is None else like(each, X) for each in (X, y, weight)]
         names = ("X", "y", "sample_weight")
+        given = zip(names, (X, y, weight), strict=True)
+        aligned = [each if each is None else like(each, X, name) for name, each in given]
         parts = [None if e is None else partitions(e, n) for e, n in zip(aligned, names, strict=True)]
         counts = {name: len(part) for name, part in zip(names, parts, strict=True) if part}
         if len(set(counts.values())) > 1:
@@ -83,20 +88,24 @@ def partitions(collection: Anything, name: str) -> list[Any]:
     return parts
 
 
-def like(collection: Anything, X: Anything) -> Anything:
+def like(collection: Anything, X: Anything, name: str) -> Anything:
     """An array in the blocks of X, where both are known."""
     sizes = getattr(X, "chunks", ((np.nan,),))[0]
-    if hasattr(collection, "rechunk") and not np.isnan(sizes).any():
-        return collection.rechunk({0: sizes})
-    return collection
+    own = getattr(collection, "chunks", ((np.nan,),))[0]
+    if np.isnan(sizes).any() or np.isnan(own).any():
+        return collection
+    if sum(own) != sum(sizes):
+        raise InvalidData(f"{name} has {sum(own):,} rows and X {sum(sizes):,}; they must have the same")
+    return collection.rechunk({0: sizes})
 
 
 def files_in(folder: str | os.PathLike[str]) -> list[Path]:
     """The Parquet files of a folder, by name."""
     found = sorted(Path(folder).glob("*.parquet"))
     if not found:
+        what = "holds no *.parquet" if Path(folder).is_dir() else "is no folder"
         raise InvalidData(
-            f"{os.fspath(folder)!r} holds no *.parquet; name a folder that all workers can read"
+            f"{os.fspath(folder)!r} {what}; name a folder of Parquet files that all workers can read"
         )
     return found
 
@@ -126,8 +135,14 @@ def with_target(frame: Any, target: str, weight: str | None) -> Raw:
 
 
 def n_rows_of(raw: Raw) -> int:
-    """How many rows a block has."""
-    return int(raw.X.shape[0])
+    """How many rows a block has, of everything."""
+    n = int(raw.X.shape[0])
+    for name, part in (("y", raw.y), ("sample_weight", raw.weight)):
+        if part is not None and len(part) != n:
+            raise InvalidData(
+                f"a block has {n:,} rows of X and {len(part):,} of {name}; repartition them alike"
+            )
+    return n
 
 
 def n_bytes_of(raw: Raw) -> int:
@@ -149,24 +164,47 @@ def concatenated(parts: tuple[Any, ...]) -> Any:
         return np.concatenate(parts)
     import pandas as pd
 
+    first = list(getattr(parts[0], "columns", ()))
+    for part in parts:
+        if list(getattr(part, "columns", ())) != first:
+            raise InvalidData(
+                f"blocks differ in their columns: {first} and {list(part.columns)}; they must have the same"
+            )
     return pd.concat(parts)
 
 
 def by_blocks(function: Callable[[Any, Any], Any], model: Any, X: Anything, like: Any) -> Any:
-    """What a function of the model and rows gives for every block of X, as a Dask collection; lazy."""
+    """What a function of the model and rows gives for every block of X, as a Dask collection; lazy.
+
+    Columns that the model does not know, those of labels and weights perhaps, are left out.
+    """
     import dask
     import dask.array as da
     import dask.dataframe as dd
     import pandas as pd
 
+    names = model.forest_.schema.names
     meta = pd.Series(like, dtype=like.dtype)
     if hasattr(X, "map_partitions"):  # keeps the divisions, so that the answers can become a column
-        return X.map_partitions(partial(function, model), meta=meta)
+        return only_known(X, names).map_partitions(partial(function, model), meta=meta)
     in_files = isinstance(X, str | os.PathLike)
-    parts = [dask.delayed(pd.read_parquet)(path) for path in files_in(X)] if in_files else partitions(X, "X")
+    read = dask.delayed(read_known)
+    parts = [read(path, names) for path in files_in(X)] if in_files else partitions(X, "X")
     there, call = dask.delayed(model), dask.delayed(function)
     answers = [call(there, part) for part in parts]
     if in_files:
         return dd.from_delayed(answers, meta=meta)
     sizes = zip(answers, X.chunks[0], strict=True)
     return da.concatenate([da.from_delayed(answer, (size,), dtype=like.dtype) for answer, size in sizes])
+
+
+def only_known(rows: Any, names: tuple[str, ...]) -> Any:
+    """The columns that a model learnt, if all are there; else it will say what is wrong."""
+    return rows[list(names)] if set(names) < set(rows.columns) else rows
+
+
+def read_known(path: str | os.PathLike[str], names: tuple[str, ...]) -> Any:
+    """The same of a file."""
+    import pandas as pd
+
+    return only_known(pd.read_parquet(path), names)

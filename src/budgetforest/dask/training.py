@@ -25,8 +25,8 @@ from budgetforest.intake import check_held_out, warn_of_absent_classes, warn_of_
 from budgetforest.progress import Tell
 from budgetforest.train import Settings, context_of, grow_offers
 
-ROW_STEPS = 4
-"""What is done with rows in blocks before the first tree: read, checked, parted, encoded."""
+ROW_STEPS = 3
+"""What is done with rows in blocks before the first tree: checked, parted, encoded."""
 
 Folder = str | os.PathLike[str] | None
 
@@ -55,19 +55,19 @@ def fit_by_rows(
     tell: Tell,
 ) -> BudgetForestClassifier:
     """Rows stay in their blocks, which are taken over: the list is empty afterwards."""
-    tell("rows", 1, ROW_STEPS, "checking")
+    tell("rows", 0, ROW_STEPS, "checking")
     rows = spread_rows(cluster, classifier, blocks)
     blocks.clear()  # also the caller's: what is made of them is enough, and Dask knows how
     classifier.classes_ = rows.classes
     settings = classifier._settings(rows.schema, rows.unit)
-    tell("rows", 2, ROW_STEPS, "validation rows")
+    tell("rows", 1, ROW_STEPS, "validation rows")
     train, measured = parted(cluster, classifier, rows, validation, settings)
     total = totals(cluster, train, settings.n_classes)
     validated = totals(cluster, measured, settings.n_classes) if measured else None
     if validation is not None and validated is not None:
         warn_of_absent_classes(validated.counts, rows.classes)
     keep = classifier._keep(checkpoint, total, validated, settings)
-    tell("rows", 3, ROW_STEPS, "edges and codes")
+    tell("rows", 2, ROW_STEPS, "edges and codes")
     with classifier._threads() as (pool, _):
         if settings.auto:
             ground, constant = ground_on(cluster, train, measured, settings, pool)
