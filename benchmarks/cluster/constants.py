@@ -27,15 +27,17 @@ EMPTY = 2_000
 def measure(quick: bool) -> dict:
     """Seconds of the tasks of one training, by kind, and of tasks that do nothing."""
     rows = made(10_000 if quick else ROWS, FEATURES)
-    with workers() as client, patch.object(levels, "all_splits", wraps=levels.all_splits) as level:
+    with workers() as client, patch.object(levels, "split_large", wraps=levels.split_large) as level:
         loaded = blocks_of(client, rows, BLOCKS)
         client.get_task_stream()  # from now on
         begun = time.time()
         budgetforest.dask.fit(forest(TREES), *loaded, client=client, spread="rows")
         taken = seconds_by_kind(client, begun)
+        counted = sum(limb.weight for call in level.call_args_list for limb in call.args[2].large)
         return {
             "rows": len(rows.y),
             "levels": level.call_count,
+            "counted": counted,
             "taken": taken,
             "task": seconds_of_a_task(client, 100 if quick else EMPTY),
         }
@@ -65,7 +67,7 @@ def units(figures: dict) -> dict[str, float]:
     return {
         "find edges and encode a cell": sum(taken.get(kind, 0) for kind in EDGES) / cells,
         "test a draw": taken["stand"] / (rows * BLOCKS * TREES),
-        "count a drawn row in a feature of a level": taken["count"] / (drawn * FEATURES * figures["levels"]),
+        "count a drawn row in a feature of a level": taken["count"] / (DRAWN * figures["counted"] * FEATURES),
         "pick a drawn row of a small node, for each feature": taken["pick"] / (drawn * FEATURES),
         "grow what is below, for each row and feature": taken["finish"] / (drawn * FEATURES),
     }
@@ -101,6 +103,7 @@ def section(figures: dict) -> str:
         (f"grow subtrees of {drawn:,.0f} rows", f"{drawn * WIDE * grow:,.0f} s"),
         (f"send counts of at most {nodes:,} nodes in the last level, half of that in the one before, ...", f"{2 * counts / 1e9:.1f} GB"),
         ("send and receive rows of small nodes", f"{travels / 1e9:.1f} GB each way"),
+        (f"have the scheduler pass on at least {MACHINES * nodes:,} parts of picked rows, beside the rest", f"{MACHINES * nodes * figures['task']:,.0f} s"),
     ]  # fmt: skip
     lines = [
         "## A thousand million rows, on paper",
