@@ -328,9 +328,8 @@ def test_rows_in_blocks_take_the_same_turns(clients):
         np.testing.assert_array_equal(np.sort(hashes[turns == part]), np.sort(judged))
 
 
-@pytest.mark.parametrize(
-    "small", [pytest.param(200, id="whole trees"), pytest.param(12, id="levels", marks=only_in_full)]
-)
+@pytest.mark.parametrize("small", [pytest.param(200, id="whole trees"), pytest.param(12, id="levels")])
+@only_in_full
 def test_rows_that_take_turns_stay_in_their_blocks_if_they_are_many(small, clients, monkeypatch):
     monkeypatch.setattr(levels, "LEAST_SMALL", small)
     parameters, X, y, weight = case("auto with turns")
@@ -383,7 +382,9 @@ def spilled(dask_worker):
 def test_what_does_not_fit_memory_is_spilled_and_changes_nothing(tmp_path):
     parameters, X, y, weight = case("binned")
     blocks = [in_blocks(part, [100, 140]) for part in (X, y, weight)]
-    little = {"distributed.worker.memory.target": 1e-6, "distributed.worker.memory.spill": False}
+    # the workers share a process with all tests: what that takes must not make them pause
+    shares = {"target": 1e-6, "spill": False, "pause": False, "terminate": False}
+    little = {f"distributed.worker.memory.{what}": share for what, share in shares.items()}
     size = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": "1GB", "local_directory": str(tmp_path)}
     with (
         dask.config.set(little),
