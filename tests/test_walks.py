@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from budgetforest.bundles import AT_ONCE, signposts, visit_alike, votes_of
+from budgetforest.bundles import IN_TURNS, signposts, visit_alike, votes_of
 from budgetforest.lanes import LANES
 from budgetforest.tree import MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
 from budgetforest.walks import visit_leaves
@@ -51,7 +51,7 @@ def visited(visit, n_rows, votes, words):
 @pytest.mark.parametrize("route", [MISSING_LEFT, MISSING_RIGHT])
 @pytest.mark.parametrize("gaps", [True, False])
 @pytest.mark.parametrize("n_rows", [1, LANES - 1, 3 * LANES + 5])
-@pytest.mark.parametrize("n_trees", [1, 2, AT_ONCE + 4])
+@pytest.mark.parametrize("n_trees", [1, 2, IN_TURNS + 4])
 def test_rows_in_bundles_get_what_single_rows_get(route, dtype, gaps, n_rows, n_trees):
     rng = np.random.default_rng(0)
     X = extremes(dtype, rng, n_rows)
