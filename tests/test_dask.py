@@ -328,8 +328,9 @@ def test_rows_in_blocks_take_the_same_turns(clients):
         np.testing.assert_array_equal(np.sort(hashes[turns == part]), np.sort(judged))
 
 
-@pytest.mark.parametrize("small", [pytest.param(200, id="whole trees"), pytest.param(12, id="levels")])
-@only_in_full
+@pytest.mark.parametrize(
+    "small", [pytest.param(200, id="whole trees"), pytest.param(12, id="levels", marks=only_in_full)]
+)
 def test_rows_that_take_turns_stay_in_their_blocks_if_they_are_many(small, clients, monkeypatch):
     monkeypatch.setattr(levels, "LEAST_SMALL", small)
     parameters, X, y, weight = case("auto with turns")
@@ -374,9 +375,7 @@ def test_what_a_worker_must_hold_falls_with_the_number_of_blocks(clients, monkey
 
 def spilled(dask_worker):
     """Bytes that a worker has written to its disk."""
-    return sum(
-        size for what, size in dask_worker.data.cumulative_metrics.items() if what == ("disk-write", "bytes")
-    )
+    return dask_worker.data.cumulative_metrics["disk-write", "bytes"]
 
 
 def test_what_does_not_fit_memory_is_spilled_and_changes_nothing(tmp_path):

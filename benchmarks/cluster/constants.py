@@ -22,6 +22,12 @@ DRAWN = 0.632
 EDGES = ("sketch", "merge", "weigh", "add", "brackets", "look_inside", "merge_all", "find", "encoded")
 EMPTY = 2_000
 """Tasks that do nothing."""
+MANY, WIDE, MACHINES = 10**9, 100, 100
+"""Rows, features and workers on paper."""
+CODES, CLASSES, BYTES = 256, 2, 4
+SMALL = levels.MOST_CELLS // WIDE
+"""Rows of a node that one worker grows."""
+LEVELS = (MANY // SMALL).bit_length()
 
 
 def measure(quick: bool) -> dict:
@@ -80,12 +86,6 @@ def criteria(figures: dict) -> Iterator[Criterion]:
 
 def draw(figures: dict, docs: Path) -> None:
     """A table is enough."""
-
-
-MANY, WIDE, MACHINES = 10**9, 100, 100
-CODES, CLASSES, BYTES = 256, 2, 4
-SMALL = levels.MOST_CELLS // WIDE
-LEVELS = (MANY // SMALL).bit_length()
 
 
 def section(figures: dict) -> str:
