@@ -114,7 +114,7 @@ def cluster_of(client: Client | None) -> Iterator[Cluster]:
     try:
         check_workers(client)
         yield cluster
-        check_workers(client)  # some may have joined
+        check_workers(client, needed=False)  # some may have joined, or all be gone by now
     except (FutureCancelledError, ClosedClientError, OSError) as error:
         here = isinstance(error, OSError) and not isinstance(error, CommClosedError)
         if here and client.status == "running":  # a file of ours, perhaps
@@ -133,8 +133,8 @@ def cluster_of(client: Client | None) -> Iterator[Cluster]:
             task.release()  # what nobody wants is not computed
 
 
-def check_workers(client: Client) -> None:
-    """Refuse machines without the package, or with other versions of what decides forests."""
+def check_workers(client: Client, *, needed: bool = True) -> None:
+    """Refuse machines without the package, or with other versions of what decides forests; and none at all."""
 
     def versions(names: tuple[str, ...]) -> list[str]:  # goes to workers as it is, since it is no module's
         import importlib
@@ -148,7 +148,7 @@ def check_workers(client: Client) -> None:
         return found
 
     found = client.run(versions, SAME, on_error="ignore")  # a worker may die at this moment
-    if not found:
+    if needed and not found:
         raise ClusterFailed(
             f"the cluster at {client.scheduler.address} has no workers; start some, or wait for them with "
             "client.wait_for_workers(1)"
