@@ -134,7 +134,7 @@ def cluster_of(client: Client | None) -> Iterator[Cluster]:
 
 
 def check_workers(client: Client, *, needed: bool = True) -> None:
-    """Refuse machines without the package, or with other versions of what decides forests; and none at all."""
+    """Refuse machines without the package, or with other versions of what decides forests; or none."""
 
     def versions(names: tuple[str, ...]) -> list[str]:  # goes to workers as it is, since it is no module's
         import importlib
