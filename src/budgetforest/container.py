@@ -13,12 +13,12 @@ import reprlib
 import stat
 import zlib
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetforest.atomic import replacing
 from budgetforest.errors import InvalidData, NotAModelFile
 
 Array = NDArray[Any]
@@ -44,17 +44,8 @@ class Kind(NamedTuple):
 def write(path: str | os.PathLike[str], arrays: Mapping[str, Array], document: Mapping[str, Any]) -> None:
     """Write a file beside ``path`` and put it in its place: a kill leaves the old file or the new one."""
     content = packed(arrays, json.dumps(document, allow_nan=False))
-    target = Path(os.path.realpath(path))
-    beside = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
-    try:
-        with open(beside, "xb") as file:
-            file.writelines(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, target)
-    finally:
-        beside.unlink(missing_ok=True)
-    _sync_folder(target.parent)
+    with replacing(path) as beside, open(beside, "wb") as file:
+        file.writelines(content)
 
 
 def packed(arrays: Mapping[str, Array], text: str) -> list[bytes | memoryview]:
@@ -79,16 +70,6 @@ def packed(arrays: Mapping[str, Array], text: str) -> list[bytes | memoryview]:
             f"and {LARGEST_FILE}: train with fewer categories or trees"
         )
     return [len(front).to_bytes(8, "little"), front, *(arrays[name].data for name in order)]
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name last too, where the system can."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def checksum(text: str, arrays: Mapping[str, Array]) -> str:

@@ -13,6 +13,8 @@ from typing import Any, TextIO, TypeVar
 
 import click
 
+from budgetforest.atomic import replacing
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -110,17 +112,12 @@ def wrong_ending(path: Path, endings: Sequence[str]) -> str | None:
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
-    """A path beside ``path``, to be written and then renamed; after an error nothing is left."""
-    if path.exists() and not path.is_file():  # a device or a pipe has no other place
+    """A file to fill that appears when it is complete; a device or a pipe is filled as it is."""
+    if path.exists() and not path.is_file():
         yield path
         return
-    target = Path(os.path.realpath(path))
-    beside = target.with_name(f".{target.stem}.{os.urandom(4).hex()}{target.suffix}")
-    try:
+    with replacing(path) as beside:
         yield beside
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from budgetforest.arrays import Anything
+from budgetforest.atomic import replacing
 from budgetforest.errors import MissingExtra
 from budgetforest.report.facts import Facts, gather
 
@@ -31,7 +32,8 @@ class Report:
     def save(self, path: Anything) -> Path:
         """Write the page to a file and return its path."""
         target = Path(path)
-        target.write_text(self.page, encoding="utf-8", newline="\n")
+        with replacing(target) as beside:
+            beside.write_text(self.page, encoding="utf-8", newline="\n")
         return target
 
     def _repr_html_(self) -> str:
