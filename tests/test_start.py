@@ -61,6 +61,63 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path):
     assert run(code, NUMBA_CACHE_DIR=str(blocked)).strip() == "None"
 
 
+PLANTED = """
+import warnings
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    from budgetforest import jit
+print(jit.CACHE_FOLDER, [(w.category.__name__, str(w.message)) for w in told], sep="|")
+"""
+
+
+def cache_of(folder):
+    """The cache folder below another one, and what was said about it."""
+    found, told = run(PLANTED, NUMBA_CACHE_DIR=str(folder)).strip().split("|", 1)
+    return (None if found == "None" else Path(found)), told
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs owners of files")
+def test_a_cache_is_the_users_alone(tmp_path):
+    """Its files are pickles: who can write there can run any command as the user."""
+    found, told = cache_of(tmp_path)
+    assert found.is_relative_to(tmp_path)
+    assert told == "[]"
+    assert found.stat().st_mode & 0o777 == 0o700
+    found.chmod(0o777)  # as somebody may have made it beforehand
+    assert cache_of(tmp_path) == (None, AnyText("UntrustedCache", str(found), "written by other users"))
+    found.chmod(0o755)
+    found.parent.chmod(0o777)
+    assert cache_of(tmp_path) == (None, AnyText(str(found.parent), "NUMBA_CACHE_DIR"))
+    found.parent.chmod(0o1777)  # sticky, as /tmp: nobody can take what another owns
+    assert cache_of(tmp_path) == (found, "[]")
+    assert found.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="needs root, to give folders away")
+def test_a_cache_of_another_user_is_not_used(tmp_path):
+    found, _ = cache_of(tmp_path)
+    for place in (found, found.parent):
+        os.chown(place, 12345, 12345)
+        assert cache_of(tmp_path) == (None, AnyText("UntrustedCache", str(place), "another user"))
+        os.chown(place, 0, 0)
+    os.chown(found, 12345, 12345)
+    other = tmp_path / "elsewhere"
+    other.symlink_to(tmp_path)
+    assert cache_of(other) == (None, AnyText("another user"))
+
+
+class AnyText:
+    """Equal to any text with these in it."""
+
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def __eq__(self, text):
+        return all(part in text for part in self.parts)
+
+    __hash__ = None
+
+
 def test_public_names_exist_and_are_in_order():
     assert budgetforest.__all__[0] == "BudgetForestClassifier"
     for name in budgetforest.__all__:

@@ -48,6 +48,7 @@ _HOME = {
     "BudgetForestWarning": "errors",
     "BudgetTooSmall": "errors",
     "UnusualData": "errors",
+    "UntrustedCache": "errors",
 }
 
 __all__ = [*_HOME, "__version__"]

@@ -14,6 +14,7 @@ BudgetForestError
 
 BudgetForestWarning         (a UserWarning)
 ├── BudgetTooSmall          no useful tree fits the budget
+├── UntrustedCache          compiled code is not kept, since others could change it
 └── UnusualData             constant features, absent classes, labels that may be none, idle parameters
 """
 
@@ -80,6 +81,10 @@ class BudgetForestWarning(UserWarning):
 
 class BudgetTooSmall(BudgetForestWarning):
     """No useful tree fits the budget; the forest predicts the prior at no cost."""
+
+
+class UntrustedCache(BudgetForestWarning):
+    """Compiled code is not kept: its folder belongs to, or can be written by, somebody else."""
 
 
 class UnusualData(BudgetForestWarning):

@@ -13,7 +13,9 @@ import ctypes
 import functools
 import hashlib
 import os
+import stat
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +24,8 @@ import numba
 import numpy as np
 from numba import carray, cfunc, types
 from numba.core.ccallback import CFunc
+
+from budgetforest.errors import UntrustedCache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -34,16 +38,45 @@ def _source_hash() -> str:
 
 
 def _cache_folder() -> str | None:
-    """A private, writable folder for compiled kernels, or None."""
+    """A writable folder for compiled kernels that is the user's alone, or None."""
     base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
     try:
         root = Path(base) if base else Path.home() / ".cache"
-        folder = root / "budgetforest" / _source_hash()
+        folder = (root / "budgetforest" / _source_hash()).absolute()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if problem := _not_private(folder):
+            warnings.warn(
+                f"compiled code is not kept: {problem}, and who can change it can run any command as "
+                "you. Every process compiles anew; name a folder of your own in NUMBA_CACHE_DIR",
+                UntrustedCache,
+                stacklevel=2,
+            )
+            return None
         with tempfile.TemporaryFile(dir=folder):
             return str(folder)
     except (OSError, RuntimeError):
         return None
+
+
+def _not_private(folder: Path) -> str | None:
+    """Why others could put files into a folder, None if they cannot.
+
+    It and all above it are this user's or the system's, and nobody else may write there, or rename what
+    others own (as in /tmp, which is sticky).
+    """
+    if os.name != "posix":
+        return None
+    for place in (folder, *folder.parents):
+        found = place.lstat()
+        shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if stat.S_ISLNK(found.st_mode):
+            return _not_private(Path(os.path.realpath(folder)))
+        if found.st_uid not in (os.getuid(), 0) or (place == folder and found.st_uid != os.getuid()):
+            return f"{str(place)!r} belongs to another user"
+        if shared and (place == folder or not found.st_mode & stat.S_ISVTX):
+            return f"{str(place)!r} can be written by other users"
+    os.chmod(folder, 0o700)
+    return None
 
 
 CACHE_FOLDER = _cache_folder()
