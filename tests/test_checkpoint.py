@@ -12,6 +12,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 from budgetforest import BudgetForestClassifier, InvalidParameter, NotAModelFile
+from budgetforest.checkpoint import described
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -88,3 +89,76 @@ def test_a_damaged_step_is_named(wine, tmp_path):
     step.write_bytes(step.read_bytes()[:-7])
     with pytest.raises(NotAModelFile, match=step.name):
         BudgetForestClassifier(4, random_state=1, **PAPER).fit(*wine, checkpoint=tmp_path)
+
+
+def count_below(limit):
+    """An impurity of one's own that encloses a number."""
+
+    def impurity(counts):
+        return max(0.0, counts[0] * counts[1] - limit)
+
+    return impurity
+
+
+def test_a_mask_of_many_columns_is_told_by_every_entry(tmp_path):
+    """numpy shows arrays of more than a thousand entries by their ends."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((60, 1001))
+    X[:, 500] = rng.permutation(np.arange(60) % 6)
+    y = np.isin(X[:, 500], (1, 3, 5)).astype(int)
+    model = BudgetForestClassifier(None, method="paper", alpha=0.0, max_trees=2, random_state=0)
+    mask = np.zeros(1001, bool)
+    model.set_params(categorical_features=mask).fit(X, y, checkpoint=tmp_path)
+    other = mask.copy()
+    other[500] = True
+    with pytest.raises(InvalidParameter, match="holds another training"):
+        model.set_params(categorical_features=other).fit(X, y, checkpoint=tmp_path)
+
+
+def test_functions_and_random_states_resume(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(80, 3)), np.arange(80) % 2
+    parameters = {"budget": 3, "method": "paper", "alpha": 0.0, "max_trees": 2}
+
+    def train(limit=4.0, seed=1):
+        state = np.random.RandomState(seed)
+        model = BudgetForestClassifier(impurity=count_below(limit), random_state=state, **parameters)
+        return model.fit(X, y, checkpoint=tmp_path)
+
+    first = train()
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    same_forests(first, train())
+    assert kept == {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    for changed in ({"limit": 5.0}, {"seed": 2}):
+        with pytest.raises(InvalidParameter, match="holds another training"):
+            train(**changed)
+
+
+FINGERPRINT = """
+import numpy as np
+from functools import partial
+from numba import njit
+from budgetforest import checkpoint
+LIMIT = 3.0
+@njit
+def helper(x):
+    return np.sqrt(x) + LIMIT
+def mine(counts):
+    return helper(counts[0]) if counts[1] else mine(counts[1:])
+for value in (mine, helper, partial(mine, 3), np.arange(2000), ("a", (1, 2.5, None)), -0.0, 0.0):
+    print(b"".join(checkpoint.described(value)))
+"""
+
+
+def test_descriptions_are_the_same_in_every_process_and_tell_all_apart():
+    once, again = (
+        subprocess.run([sys.executable, "-c", FINGERPRINT], capture_output=True, check=True).stdout
+        for _ in range(2)
+    )
+    assert once == again
+    lines = once.splitlines()
+    assert len(set(lines)) == len(lines) == 7
+
+
+def test_what_cannot_be_told_apart_keeps_no_checkpoint():
+    with pytest.raises(InvalidParameter, match="cannot tell whether"):
+        b"".join(described(object()))

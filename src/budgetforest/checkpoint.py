@@ -8,9 +8,13 @@ but rows, parameters and seed: the resumed forest is the same as that of an undi
 from __future__ import annotations
 
 import hashlib
-import json
+import inspect
 import os
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,10 +24,7 @@ from budgetforest.budget import Offer
 from budgetforest.errors import InvalidParameter
 from budgetforest.modelfile import read_trained, write_trained
 from budgetforest.train import Keep, Settings, Step, Totals, context_of
-from budgetforest.trained import Trained, plain
-
-IDLE = ("n_jobs", "verbose", "costs", "groups")
-"""Parameters that do not change the forest, or that are compared as prices."""
+from budgetforest.trained import Trained
 
 
 def checkpoint(
@@ -31,7 +32,6 @@ def checkpoint(
     rows: Totals,
     validation: Totals | None,
     settings: Settings,
-    parameters: dict[str, Any],
 ) -> Keep:
     """What keeps the steps of this training in a folder."""
     place = Path(folder)
@@ -41,7 +41,7 @@ def checkpoint(
         "rows": rows.rows,
         "validation_rows": 0 if validation is None else validation.rows,
         "seed": settings.seed,
-        "parameters": {"fingerprint": fingerprint(rows, validation, settings, parameters)},
+        "parameters": {"fingerprint": fingerprint(rows, validation, settings)},
     }
     context = context_of(rows, settings)
 
@@ -65,14 +65,49 @@ def checkpoint(
     return keep
 
 
-def fingerprint(
-    rows: Totals, validation: Totals | None, settings: Settings, parameters: dict[str, Any]
-) -> str:
+def fingerprint(rows: Totals, validation: Totals | None, settings: Settings) -> str:
     """A hash of all that decides the forest, the order of the rows not among it."""
-    told = {name: plain(value) for name, value in sorted(parameters.items()) if name not in IDLE}
-    found = hashlib.sha256(json.dumps(told, sort_keys=True, default=repr).encode())
-    for totals in (rows, validation):
-        found.update(f"{totals.rows} {totals.mark} ".encode() if totals else b"none")
-    for part in settings.costs[:3]:
-        found.update(np.ascontiguousarray(part).tobytes())
+    marks = [(totals.rows, totals.mark) if totals else None for totals in (rows, validation)]
+    found = hashlib.sha256()
+    for part in described((marks, settings)):
+        found.update(part)
     return found.hexdigest()
+
+
+def described(value: Any, seen: tuple[int, ...] = ()) -> Iterator[bytes]:
+    """The whole of a value as bytes that tell it from every other, in this process and the next.
+
+    Functions are told by their code, and by what else it uses; ``seen`` are those it is used by.
+    """
+    yield type(value).__name__.encode() + b":"
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        yield f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes()
+    elif isinstance(value, list | tuple):
+        for item in (len(value), *value):
+            yield from described(item, seen)
+    elif isinstance(value, partial):
+        yield from described([value.func, value.args, sorted(value.keywords.items())], seen)
+    elif is_dataclass(value):
+        yield from described([getattr(value, field.name) for field in fields(value)], seen)
+    elif isinstance(value, CodeType):
+        yield from described([value.co_code, value.co_consts, value.co_names, value.co_varnames], seen)
+    elif hasattr(value, "py_func"):  # compiled by the user
+        yield from described(value.py_func, seen)
+    elif isinstance(value, FunctionType):
+        if id(value) not in seen:
+            yield from described([value.__code__, value.__defaults__, used_by(value)], (*seen, id(value)))
+    elif isinstance(value, ModuleType | BuiltinFunctionType | np.ufunc | type):
+        yield f"{value.__name__};".encode()
+    elif value is None or isinstance(value, bool | int | float | str | bytes | np.generic):
+        yield f"{value!r};".encode()
+    else:
+        raise InvalidParameter(
+            f"a checkpoint cannot tell whether {value!r} is the same in another process; train without one, "
+            "or use numbers, text, arrays and functions"
+        )
+
+
+def used_by(function: FunctionType) -> list[tuple[str, Any]]:
+    """What a function uses besides its arguments: what it encloses, and globals."""
+    enclosed = inspect.getclosurevars(function)
+    return sorted({**enclosed.globals, **enclosed.nonlocals}.items())

@@ -279,7 +279,7 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         """What keeps the steps of a training, if there is a folder for them."""
         if folder is None:
             return make
-        return checkpoint_in(folder, train, validation, settings, self.get_params())
+        return checkpoint_in(folder, train, validation, settings)
 
     def _conclude(
         self, offers: list[Offer], train: Totals, validation: Totals | None, settings: Settings
