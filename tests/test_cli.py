@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
@@ -665,3 +666,26 @@ def test_ctrl_c_at_a_question(folder):
             heard += running.stderr.read(1)
 
     interrupted(["-m", "budgetforest", "acquire", "model.safetensors"], asked, cwd=folder)
+
+
+def test_no_cell_of_an_answer_is_a_formula(folder, tmp_path):
+    """Spreadsheets run cells that begin so; a price list with such names is read back as it was written."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, 50, (200, 3)), columns=["=cmd|' /C calc'!A0", "a;b", "plain"])
+    label = np.where(X["a;b"] > X["=cmd|' /C calc'!A0"], "@SUM(A1)", "-1")
+    X.assign(state=label, note="+1+cmd", id=-np.arange(200)).to_csv(tmp_path / "rows.csv", index=False)
+    names = ("--target", "state", "--drop", "note", "--drop", "id")
+    ok("costs", "template", tmp_path / "rows.csv", *names, "--out", tmp_path / "costs.csv")
+    assert "\n'=cmd" in (tmp_path / "costs.csv").read_text()
+    prices = ("--costs", tmp_path / "costs.csv", "--budget", "3", "--out", tmp_path / "model.safetensors")
+    ok("train", tmp_path / "rows.csv", *names, *prices)
+    kept = ("--keep", "note", "--keep", "id")
+    ok("predict", tmp_path / "model.safetensors", tmp_path / "rows.csv", *kept, "--out", tmp_path / "a.csv")
+    answers = pd.read_csv(tmp_path / "a.csv", dtype=str)
+    assert set(answers["label"]) == {"'@SUM(A1)", "-1"}
+    assert set(answers["note"]) == {"'+1+cmd"}
+    assert answers["id"].tolist() == [str(-i) for i in range(200)]
+    assert any("'=cmd" in cell and "a\\;b" in cell for cell in answers["acquired"])
+    assert not any(cell[:1] in "=+@" for column in answers for cell in answers[column])
+    as_json = ok("predict", tmp_path / "model.safetensors", tmp_path / "rows.csv", "--json")
+    assert "a;b" in json.loads(as_json.splitlines()[0])["acquired"]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from budgetforest.cli.cells import guarded
 from budgetforest.cli.output import OutFile, json_option, text_output, write_json
 from budgetforest.cli.sources import TYPED, data_options, is_pipe, open_pipe, open_source
 
@@ -52,7 +53,7 @@ def template(
     with text_output(out) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
-        writer.writerows((name, 1, "", "") for name in features)
+        writer.writerows((guarded(name), 1, "", "") for name in features)
     if out is not None:
         click.echo(f"wrote {out}", err=True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,15 +10,13 @@ from numpy.typing import NDArray
 
 from budgetforest.arrays import Flags, Floats
 from budgetforest.charge import Answers
+from budgetforest.cli.cells import SPECIAL, listed, quoted
 from budgetforest.forest import Forest
 from budgetforest.jit import inner, kernel
 
 Bytes = NDArray[np.uint8]
 
 QUOTE, COMMA, SEMICOLON, DOT, ZERO, LF = (ord(sign) for sign in '",;.0\n')
-
-SPECIAL = re.compile(r'[",\r\n]')
-"""What makes quotes necessary."""
 
 DECIMALS = 6
 """Of a share."""
@@ -40,11 +37,6 @@ def texts_of(texts: Sequence[str]) -> Texts:
     return Texts(np.frombuffer(b"".join(raw), np.uint8), start)
 
 
-def quoted(text: str) -> str:
-    """A cell of a CSV."""
-    return '"' + text.replace('"', '""') + '"' if SPECIAL.search(text) else text
-
-
 def csv_header(names: Sequence[str]) -> bytes:
     """The first line."""
     return (",".join(map(quoted, names)) + "\n").encode()
@@ -58,11 +50,12 @@ def csv_lines(forest: Forest, kept: Sequence[Sequence[str]], given: Answers) -> 
     every = np.arange(len(given.label))
     numbers = np.stack([*(every for _ in kept), given.label, cost], axis=1, dtype=np.int64)
     numbers += np.cumsum([0, *(len(column) for column in columns[:-1])])
-    names = texts_of([name.replace('"', '""') for name in forest.schema.names])
-    special = np.array([SPECIAL.search(name) is not None for name in forest.schema.names])
-    listed = given.ledger.acquired.sum(axis=0) @ (np.diff(names.start) + 1)
+    in_list = list(map(listed, forest.schema.names))
+    names = texts_of([name.replace('"', '""') for name in in_list])
+    special = np.array([SPECIAL.search(name) is not None for name in in_list])
+    lists = given.ledger.acquired.sum(axis=0) @ (np.diff(names.start) + 1)
     shares = given.share.shape[1] * (DECIMALS + 3)
-    room = np.diff(cells.start)[numbers].sum() + listed + len(every) * (numbers.shape[1] + shares + 4)
+    room = np.diff(cells.start)[numbers].sum() + lists + len(every) * (numbers.shape[1] + shares + 4)
     out = np.empty(room, np.uint8)
     return out[: fill_lines(cells, numbers, names, special, given.ledger.acquired, given.share, out)].data
 
