@@ -454,3 +454,14 @@ def test_impurity_function_must_be_finite_on_pure_rows():
 def test_impurity_function_must_not_be_negative():
     with pytest.raises(InvalidParameter, match=r"'below_zero' is -1\.0"):
         fit(impurity=below_zero)
+
+
+@pytest.mark.parametrize("method", ["auto", "paper"])
+@pytest.mark.parametrize(
+    "given", [{"sample_weight": np.full(20, 1e308)}, {"class_weight": {0: 1e308, 1: 1e308}}], ids=str
+)
+def test_weights_whose_sum_is_no_number_are_refused(method, given):
+    X, y = np.arange(20.0)[:, None], np.repeat([0, 1], 10)
+    model = BudgetForestClassifier(method=method, class_weight=given.get("class_weight"))
+    with pytest.raises(InvalidData, match=r"sample_weight sums to inf, .* divide the weights by their mean"):
+        model.fit(X, y, sample_weight=given.get("sample_weight"))

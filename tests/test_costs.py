@@ -332,3 +332,40 @@ def test_costs_by_name_follow_the_columns(rows):
 def test_bad_costs_are_refused_in_fit(rows):
     with pytest.raises(InvalidCosts, match="'x9', which is not a feature; did you mean 'x"):
         forest(rows, costs={f"x{j}": 1 for j in [0, 1, 2, 3, 9]})
+
+
+@pytest.mark.parametrize("costs", [[-0.0, 1.0], {"x0": np.float64(-0.0), "x1": 1.0}])
+def test_a_price_of_minus_zero_is_zero(costs):
+    """Kernels divide by prices: trees that wait for a free feature must outweigh all others."""
+    X = np.random.default_rng(0).integers(0, 3, (200, 2)).astype(float)
+    model = BudgetForestClassifier(method="paper", alpha=0.0, max_trees=3, costs=costs, random_state=0)
+    model.fit(X, (X.sum(axis=1) % 3 > 0).astype(int))
+    assert not np.signbit(model.costs_.cost).any()
+    bulk = model.predict_from(lambda feature, rows: [X[i, int(feature[1:])] for i in rows], range(len(X)))
+    np.testing.assert_array_equal(bulk.labels, model.predict(X))
+
+
+@pytest.mark.parametrize("cost", [1e308, 1e101, 1e-101, 5e-324])
+def test_prices_whose_sums_or_ratios_are_no_numbers_are_refused(cost):
+    with pytest.raises(
+        InvalidCosts, match=r"cost of 'b' is .*; costs must be zero, or from 1e-100 to 1e\+100"
+    ):
+        read_costs([1.0, cost], None, ["a", "b"])
+
+
+@pytest.mark.parametrize("cost", [1e100, 1e-100])
+def test_the_largest_and_the_least_price_are_summed_exactly(cost):
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    model = BudgetForestClassifier(costs=[cost, cost], max_trees=4, random_state=0)
+    model.fit(X, (X[:, 0] > 0) + 2 * (X[:, 1] > 0))
+    assert model.path_[-1].cost == 2 * cost
+    assert model.acquisition_cost(X).max() == 2 * cost
+
+
+def test_a_small_difference_between_large_openings_matters():
+    """The first of a panel pays for opening it; here it makes a difference of 5 which one that is."""
+    names = ["a", "b"]
+    costs = pd.DataFrame(
+        {"feature": names, "cost": [1e10 + 5, 1e10], "group": ["g", "g"], "discount_cost": [0.0, 0.0]}
+    )
+    assert read_costs(costs, None, names).order_matters

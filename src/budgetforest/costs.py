@@ -24,6 +24,8 @@ from budgetforest.errors import InvalidCosts, alike, near
 
 PRICE_COLUMNS = ("feature", "cost", "group", "discount_cost")
 """What a price list may say of a feature; other columns are not read."""
+LEAST_COST, LARGEST_COST = 1e-100, 1e100
+"""Of a feature that is not free: sums, ratios and squares of such prices are finite, and none is zero."""
 DELIMITERS = ",;\t|"
 """What may stand between the cells of a price list; only where it is no comma may a comma be in a number."""
 
@@ -47,7 +49,8 @@ class Costs(NamedTuple):
         first = np.full(len(self.group_names), np.nan)
         first[self.group[::-1]] = opening[::-1]
         shared = np.bincount(self.group)[self.group] > 1
-        return bool((shared & (np.abs(opening - first[self.group]) > 1e-9 * self.cost)).any())
+        rounding = 4 * np.spacing(self.cost)
+        return bool((shared & (np.abs(opening - first[self.group]) > rounding)).any())
 
     @property
     def total(self) -> float:
@@ -191,7 +194,7 @@ def _from_records(
     prices: dict[str, _Price] = {}
     known = set(names)
     for record in records:
-        name = str(record.cells["feature"])
+        name = unguarded(str(record.cells["feature"]), known)
         try:
             if name not in known:
                 raise _unknown(name, names, "costs")
@@ -202,6 +205,11 @@ def _from_records(
             raise InvalidCosts(f"{record.where}{error}") from None
     _check_complete(prices, names, f"{where}costs")
     return prices
+
+
+def unguarded(name: str, known: Container[str]) -> str:
+    """A name as it was before ``cli.cells`` guarded it from spreadsheets."""
+    return name[1:] if name[:1] == "'" and name not in known and name[1:] in known else name
 
 
 def _price(record: _Record, name: str) -> _Price:
@@ -269,7 +277,12 @@ def _number(value: Any, what: str, name: str, *, comma: bool = False) -> float:
         raise InvalidCosts(f"{what} of {name!r} is {number}; costs must be finite numbers")
     if number < 0:
         raise InvalidCosts(f"{what} of {name!r} is {number}; costs must be zero or more")
-    return number
+    if number and not LEAST_COST <= number <= LARGEST_COST:
+        raise InvalidCosts(
+            f"{what} of {name!r} is {number}; costs must be zero, or from {LEAST_COST:g} to "
+            f"{LARGEST_COST:g}: take another unit"
+        )
+    return number + 0.0  # not -0.0, by which kernels would divide
 
 
 def _label(value: Any) -> str | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,7 +59,7 @@ def training_rows(estimator: Any, X: Anything, y: Anything, weight: Anything) ->
         used = np.flatnonzero(weight)
         X, y, weight = X[used], y[used], weight[used]
     classes = np.unique(y)
-    check_totals(classes, len(y), float(len(y)) if weight is None else math.fsum(weight))
+    check_totals(classes, len(y), float(len(y)) if weight is None else sum_of(weight))
     units, unit = whole_weights(weight, len(y))
     label: Any = np.searchsorted(classes, y).astype(np.int32)
     rows = Rows(X, label, units, hash_rows(X, label, schema))
@@ -69,8 +71,17 @@ def weights_of(estimator: Any, given: Anything, X: Matrix, y: Anything) -> Float
     if given is None and estimator.class_weight is None:
         return None
     weight = _check_sample_weight(given, X, dtype=np.float64, ensure_non_negative=True)
-    weighed: Floats = weight * compute_sample_weight(estimator.class_weight, y)
+    with np.errstate(over="ignore"):  # check_totals refuses what is infinite
+        weighed: Floats = weight * compute_sample_weight(estimator.class_weight, y)
     return weighed
+
+
+def sum_of(weights: Iterable[float | Fraction]) -> float:
+    """The sum, infinite if it is too large for a number."""
+    try:
+        return math.fsum(weights)
+    except OverflowError:
+        return math.inf
 
 
 def whole_weights(weight: Floats | None, n: int) -> tuple[Ids, float]:
@@ -90,10 +101,11 @@ def check_totals(classes: Any, n: int, weight: float) -> None:
         )
     if weight == n > MOST_WEIGHT:
         raise InvalidData(f"X has {n:,} rows, more than {MOST_WEIGHT:,} can be counted; take some of them")
-    if weight > MOST_WEIGHT:
+    if not weight <= MOST_WEIGHT:
+        mean = f"{weight / n:g}" if math.isfinite(weight) else "their mean"
         raise InvalidData(
             f"sample_weight sums to {weight:g}, more than {MOST_WEIGHT:g} rows; a weight of 2 "
-            f"counts as the row twice: divide the weights by {weight / n:g}"
+            f"counts as the row twice: divide the weights by {mean}"
         )
     warn_of_many_classes(classes, n)
 
@@ -123,13 +135,13 @@ def validation_rows(estimator: Any, validation: Anything, intake: Intake) -> Row
         X, y = validation
     except (TypeError, ValueError):
         raise InvalidData(f"validation is a {type(validation).__name__}; it must be a pair (X, y)") from None
-    rows = known_rows(estimator, X, y, intake.schema, intake.classes)
+    rows = known_rows(estimator, X, y, intake.schema, intake.classes, intake.unit)
     warn_of_absent_classes(np.bincount(rows.label, minlength=len(intake.classes)), intake.classes)
     return rows
 
 
-def known_rows(estimator: Any, X: Anything, y: Anything, schema: Schema, classes: Any) -> Rows:
-    """Rows under the schema and the classes of the training rows, each of weight 1."""
+def known_rows(estimator: Any, X: Anything, y: Anything, schema: Schema, classes: Any, unit: float) -> Rows:
+    """Rows under the schema and the classes of the training rows, each of weight 1 in units of theirs."""
     X = later_rows(estimator, X, schema)
     y = _check_y(y, estimator=estimator)
     check_consistent_length(X, y)
@@ -140,7 +152,8 @@ def known_rows(estimator: Any, X: Anything, y: Anything, schema: Schema, classes
             f"validation has the label {unknown.tolist()[0]!r}, which is not among the training "
             f"classes {classes.tolist()}; leave its rows out or add some to training"
         )
-    return Rows(X, label, np.ones(len(label), np.int32), hash_rows(X, label, schema))
+    weight = np.full(len(label), round(1 / unit), np.int32)
+    return Rows(X, label, weight, hash_rows(X, label, schema))
 
 
 def held_out(intake: Intake, fraction: float, seed: int) -> tuple[Rows, Rows]:

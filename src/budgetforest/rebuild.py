@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
@@ -12,8 +13,8 @@ import numpy as np
 from budgetforest.arrays import Flags, Floats, Ids
 from budgetforest.budget import Offer, Point, Recipe, path_of
 from budgetforest.container import Array
-from budgetforest.costs import Costs
-from budgetforest.entries import Entries, refuse_unless
+from budgetforest.costs import LARGEST_COST, LEAST_COST, Costs
+from budgetforest.entries import Entries, is_text, refuse_unless
 from budgetforest.forest import CHOICES, Answer, Context, Voting
 from budgetforest.soundness import Sizes, check_trees
 from budgetforest.table import Schema
@@ -54,7 +55,11 @@ def rebuilt(arrays: dict[str, Array], read: Entries) -> tuple[Trained, float | N
 
 def _summary(read: Entries) -> dict[str, Any]:
     counts = {name: read.whole(name) for name in ("rows", "validation_rows", "seed")}
-    return {"version": read.text("version"), **counts, "parameters": read.mapping("parameters")}
+    parameters = read.mapping("parameters")
+    read.checked(
+        "parameters", is_text(json.dumps(parameters, ensure_ascii=False)), "text that can be written"
+    )
+    return {"version": read.text("version"), **counts, "parameters": parameters}
 
 
 def _context(arrays: dict[str, Array], read: Entries) -> Context:
@@ -89,9 +94,13 @@ def _costs(arrays: dict[str, Array], names: Sequence[str], n_features: int) -> C
     cost, discount, group = (arrays[name].copy() for name in ("cost", "discount", "group"))
     refuse_unless(len(cost) == len(discount) == len(group) == n_features, "costs are not one per feature")
     for prices in (cost, discount):
-        refuse_unless(np.isfinite(prices).all() and (prices >= 0).all(), "a cost is negative or not finite")
+        sound = (prices == 0) | ((prices >= LEAST_COST) & (prices <= LARGEST_COST))
+        refuse_unless(sound.all(), f"a cost is neither 0 nor from {LEAST_COST:g} to {LARGEST_COST:g}")
+        prices += 0.0  # not -0.0, by which kernels would divide
     refuse_unless((group >= 0).all() and (group < len(names)).all(), "a feature is in no group")
     refuse_unless(len(names) <= n_features, "there are more groups than features")
+    shared = [names[number] for number in np.flatnonzero(np.bincount(group) > 1).tolist()]
+    refuse_unless(len(set(shared)) == len(shared), "two groups have the same name")
     return Costs(cost, discount, group, tuple(names))
 
 

@@ -17,7 +17,7 @@ from budgetforest.arrays import Counts, Floats
 from budgetforest.binning import hash_rows
 from budgetforest.dask.cluster import Cluster
 from budgetforest.dask.sources import Raw
-from budgetforest.intake import accepted, check_totals, known_rows, later_rows, learn_names
+from budgetforest.intake import accepted, check_totals, known_rows, later_rows, learn_names, sum_of
 from budgetforest.outcome import exact_sum
 from budgetforest.table import Schema, learn_schema, merged_schema
 from budgetforest.train import Rows, Scale, Totals, in_units, scale_for, together, totals_of
@@ -51,7 +51,7 @@ def spread_rows(cluster: Cluster, classifier: Any, blocks: list[Future]) -> Spre
         *cluster.values(cluster.each(sum_up, blocks, weighed, estimator)), strict=True
     )
     kept = np.unique(np.concatenate(classes))
-    check_totals(kept, sum(n), float(sum(total)))
+    check_totals(kept, sum(n), sum_of(total))
     scale = scale_for(all(whole), sum(n), float(sum(total)))
     checked = cluster.each(checked_rows, blocks, weighed, estimator, schema, kept, scale)
     return SpreadIntake(checked, estimator, schema, kept, scale.unit)
@@ -115,7 +115,8 @@ def weights_for(raw: Raw, estimator: Any, known: Any, worth: Floats) -> Floats:
     """The weight of each row of a block."""
     y = _check_y(raw.y, estimator=estimator)
     weight = _check_sample_weight(raw.weight, raw.X, dtype=np.float64, ensure_non_negative=True)
-    weighed: Floats = weight * worth[np.searchsorted(known, y)]
+    with np.errstate(over="ignore"):  # check_totals refuses what is infinite
+        weighed: Floats = weight * worth[np.searchsorted(known, y)]
     return weighed
 
 
@@ -137,9 +138,9 @@ def checked_rows(
     return Rows(X, label, in_units(weight[used], scale), hash_rows(X, label, schema))
 
 
-def other_rows(raw: Raw, estimator: Any, schema: Schema, classes: Any) -> Rows:
+def other_rows(raw: Raw, estimator: Any, schema: Schema, classes: Any, unit: float) -> Rows:
     """The validation rows of a block."""
-    return known_rows(estimator, raw.X, raw.y, schema, classes)
+    return known_rows(estimator, raw.X, raw.y, schema, classes, unit)
 
 
 def part_of(rows: Rows, turn: Any, part: int) -> Rows:

@@ -101,7 +101,7 @@ def parted(
                 f"validation is a {type(validation).__name__}; it must be a pair (X, y)"
             ) from None
         others = blocks_of(cluster, X, y, None)
-        checked = cluster.each(other_rows, others, rows.estimator, rows.schema, rows.classes)
+        checked = cluster.each(other_rows, others, rows.estimator, rows.schema, rows.classes, rows.unit)
         return rows.blocks, checked
     if not settings.measures:
         return rows.blocks, []
