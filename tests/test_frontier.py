@@ -41,7 +41,8 @@ from budgetforest.frontier import (
     smaller_pool,
     thresholds,
 )
-from budgetforest.train import Rows, Totals
+from budgetforest.intake import training_rows, validation_rows
+from budgetforest.train import Rows, Totals, n_rows, totals_of
 from budgetforest.tree import next_node
 from trees import labelled_rows
 
@@ -634,3 +635,24 @@ def test_a_lucky_exit_has_the_error_of_those_that_cost_no_more(times):
     record.add(0, offer((0.0, 0.5, 0.5), (0.9, 0.4, 0.6), (times, 0.1, 0.7)), many)
     (lucky,) = record.corrected(0, offer((1.0, 0.1, 0.7)), few)[0].points
     assert lucky.error == pytest.approx((1 + 36) / 100)
+
+
+def test_rows_of_weight_two_disagree_twice(rows):
+    """``max_disagreement`` counts a row of weight 2 as the row twice, as all else does."""
+    X, y = rows[0][:700], rows[1][:700]
+    weight = np.random.default_rng(0).integers(1, 4, len(y))
+    common = {"max_disagreement": 0.05, "confidence": 0.8, "max_trees": 8, "random_state": 3}
+    weighed = BudgetForestClassifier(3, **common).fit(X, y, sample_weight=weight)
+    again = BudgetForestClassifier(3, **common).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    assert [tuple(point) for point in weighed.path_] == [tuple(point) for point in again.path_]
+    assert any(point.threshold < math.inf for point in weighed.path_)
+
+
+def test_validation_rows_of_ones_own_count_as_rows_whatever_training_weighs(rows):
+    """Training weights that are not whole are counted in small units; so are validation rows then."""
+    X, y = rows[0], rows[1]
+    for weight in (None, np.full(len(y), 3.0), np.full(len(y), 0.7)):
+        model = BudgetForestClassifier()
+        intake = training_rows(model, X, y, weight)
+        own = totals_of(validation_rows(model, rows[2:], intake), 3)
+        assert n_rows(own, SimpleNamespace(unit=intake.unit)) == len(rows[3])

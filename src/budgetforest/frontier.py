@@ -167,9 +167,7 @@ def offers_of(
     offers = []
     for recipe, forest in found.items():
         now(f"{recipe}: errors")
-        offers.append(
-            Offer(recipe, forest, measure(ground, forest, recipe, context, settings.answer, allowed), 1)
-        )
+        offers.append(Offer(recipe, forest, measure(ground, forest, recipe, context, settings, allowed), 1))
     return offers
 
 
@@ -304,18 +302,19 @@ def measure(
     trees: list[Tree],
     recipe: Recipe,
     context: Context,
-    answer: Answer,
+    settings: Settings,
     allowed: Allowed | None,
 ) -> list[Point]:
     """Mean cost and error on validation rows at every exit of the forest, and of parts of it."""
     part = quarter(len(trees))
     sizes = list(dict.fromkeys((quarter(part), part, len(trees))))
-    ends = thresholds(len(context.classes)) if answer == Answer.LABEL else [math.inf]
+    ends = thresholds(len(context.classes)) if settings.answer == Answer.LABEL else [math.inf]
+    n = n_rows(ground.validation, settings)
     own = context_for(Point(recipe, len(trees), 0.0, 0.0), context, 1.0)
     return [
         Point(recipe, size, float(outcome.cost[at]), float(outcome.error[at]), ends[at])
         for size, outcome in zip(sizes, ground.outcomes(trees, own, sizes, ends), strict=True)
-        for at in range(first_allowed(outcome.differ, outcome.rows, allowed), len(ends))
+        for at in range(first_allowed(np.ceil(outcome.differ * settings.unit), n, allowed), len(ends))
     ]
 
 
@@ -324,7 +323,7 @@ def quarter(trees: int) -> int:
     return max(1, trees // 4)
 
 
-def first_allowed(differ: Counts, n: int, allowed: Allowed | None) -> int:
+def first_allowed(differ: Counts | Floats, n: int, allowed: Allowed | None) -> int:
     """The first of ascending thresholds from which on labels differ seldom enough from certain exit's.
 
     At each ``differ`` of ``n`` rows do. From certainty downwards, each threshold is tested in turn until one
@@ -341,7 +340,7 @@ def first_allowed(differ: Counts, n: int, allowed: Allowed | None) -> int:
 
 def most_likely_share(found: int, n: int, risk: float) -> float:
     """The upper bound of Clopper and Pearson on a share of which ``found`` of ``n`` were seen."""
-    return 1.0 if found == n else float(betaincinv(found + 1, n - found, 1 - risk))
+    return 1.0 if found >= n else float(betaincinv(found + 1, n - found, 1 - risk))
 
 
 def thresholds(n_classes: int) -> list[float]:

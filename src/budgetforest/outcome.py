@@ -22,13 +22,12 @@ MEASURED = 2**16
 class Outcome(NamedTuple):
     """Of a forest, at each of some thresholds; every row counts by its share of all weight."""
 
-    rows: int
     cost: list[Fraction]
     """What the rows pay."""
     error: list[Fraction]
     """How far from right they are: in their labels, or in their scores if these are what is asked for."""
     differ: Counts
-    """How many rows have another label than at the last threshold."""
+    """The weight, in units, of the rows that have another label than at the last threshold."""
 
 
 def outcomes_of(
@@ -53,7 +52,7 @@ def _of_scores(rows: Rows, weight: int, forest: Forest, pool: Executor | None) -
     """All trees are asked, so there is one exit."""
     paid = shares_in(rows, weight) * spent(forest, rows.X, Answer.PROBA, pool)
     error = error_of(rows, weight, forest, Answer.PROBA, pool)
-    return Outcome(len(rows.label), [exact_sum(paid)], [error], np.zeros(1, np.int64))
+    return Outcome([exact_sum(paid)], [error], np.zeros(1, np.int64))
 
 
 def _of_labels(
@@ -67,10 +66,9 @@ def _of_labels(
         exits = exits_of(part.X, pool)
         found.append(
             Outcome(
-                len(part.label),
                 [exact_sum(shares_in(part, weight) * paid) for paid in exits.spent.T],
                 [share_wrong(part, weight, label) for label in exits.labels.T],
-                (exits.labels != exits.labels[:, -1:]).sum(axis=0),
+                part.weight.astype(np.int64) @ (exits.labels != exits.labels[:, -1:]),
             )
         )
     return added(found)
@@ -78,9 +76,8 @@ def _of_labels(
 
 def added(blocks: Sequence[Outcome]) -> Outcome:
     """The outcome on all blocks."""
-    rows, cost, error, differ = zip(*blocks, strict=True)
+    cost, error, differ = zip(*blocks, strict=True)
     return Outcome(
-        sum(rows),
         [sum(parts, Fraction(0)) for parts in zip(*cost, strict=True)],
         [sum(parts, Fraction(0)) for parts in zip(*error, strict=True)],
         np.sum(differ, axis=0),
