@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_wine
 
 from budgetforest import (
     UNAVAILABLE,
@@ -637,3 +638,46 @@ def test_bulk_that_fails_hands_back_what_was_paid_for(model):
         model.predict_from(source, pytest.importorskip("pandas").DataFrame(X))
     by_key = model.predict_from(lambda f, rows: dict.fromkeys(rows, 0.5), range(3))
     assert not by_key.spent.any()
+
+
+def test_a_limit_leaves_no_probabilities_in_bulk_either():
+    """A label may be certain before every tree has spoken; what the trees would say is not known then."""
+    X, y = load_wine(return_X_y=True)
+    model = BudgetForestClassifier(method="paper", alpha=0.0, max_trees=9, random_state=0).fit(X, y)
+    for limit in (0, 2, 4, 6, None):
+        bulk = model.predict_from(
+            lambda feature, rows: [value_of(X[i], feature) for i in rows],
+            range(len(X)),
+            answer="proba",
+            limit=limit,
+        )
+        for i in range(0, len(X), 5):
+            one = model.predict_one(lambda f, row=X[i]: value_of(row, f), answer="proba", limit=limit)
+            assert (one.proba is None) == bool(np.isnan(bulk.proba[i]).all())
+            if one.proba is not None:
+                np.testing.assert_allclose(bulk.proba[i], model.predict_proba(X[i : i + 1])[0], rtol=1e-12)
+    assert not np.isnan(bulk.proba).any()
+
+
+@pytest.mark.parametrize("price", [5.0, 1e-4])
+def test_no_row_pays_more_than_its_limit_however_large_it_is(price):
+    """The room for rounding is that of a sum, not a share of the limit."""
+    X = np.random.default_rng(0).integers(0, 2, (200, 2)).astype(float)
+    model = fitted(X, X[:, 0] != X[:, 1], costs=[1e10, price], max_trees=1)
+    assert {decision_cost(model, row, None) for row in X[:8]} == {1e10 + price}
+    assert {decision_cost(model, row, 1e10) for row in X[:8]} <= {1e10, price}
+    assert {decision_cost(model, row, 1e10 + price) for row in X[:8]} == {1e10 + price}
+
+
+def decision_cost(model, row, limit):
+    bulk = model.predict_from(lambda f, rows: [value_of(row, f)], [0], limit=limit)
+    one = model.predict_one(lambda f: value_of(row, f), limit=limit)
+    assert bulk.spent[0] == one.spent
+    return one.spent
+
+
+def test_prices_that_add_up_to_the_limit_are_within_it():
+    """0.1 + 0.2 is a little more than 0.3."""
+    X = np.random.default_rng(0).integers(0, 2, (200, 2)).astype(float)
+    model = fitted(X, X[:, 0] != X[:, 1], costs=[0.1, 0.2], max_trees=1)
+    assert decision_cost(model, X[0], 0.3) == 0.1 + 0.2

@@ -184,7 +184,7 @@ class Acquisition(Generator[Need, Any, Decision]):
             raise InvalidParameter(f"latency is {latency!r}; it must be a finite cost, zero or more")
         self.forest = forest
         self.answer = Answer[answer.upper()]
-        self.limit = checked_limit(limit)
+        self.limit = checked_limit(limit, len(forest.costs.cost))
         self.latency = float(latency)
         self.spent = 0.0
         self.trace: list[Step] = []
@@ -459,13 +459,13 @@ def share_bounds(
     return (low / top if top else 0.0), (high / bottom if bottom else 1.0)
 
 
-def checked_limit(limit: Any) -> float:
-    """The most a row may pay, with room for rounding; None is no limit."""
+def checked_limit(limit: Any, n_features: int) -> float:
+    """The most a row may pay; None is no limit. There is room for what a sum of so many prices may round."""
     if limit is None:
         return math.inf
     if not isinstance(limit, Real) or not float(limit) >= 0:
         raise InvalidParameter(f"limit is {limit!r}; it must be a number, zero or more, or None")
-    return float(limit) * (1 + 1e-9)
+    return float(limit) + n_features * math.ulp(float(limit))
 
 
 def number_of(forest: Forest, column: int, value: Any) -> float:

@@ -69,7 +69,7 @@ def decide_rows(
     paid = np.zeros(values.shape, bool)
     _take_known(forest, known, values, ledger.acquired, ledger.opened)
     labels = np.full(n, -1, np.int32)
-    certain = np.zeros(n, bool)
+    certain, complete = np.zeros(n, bool), np.zeros(n, bool)
     bounds = np.zeros((n, 2))
     waiting: Ids = np.arange(n, dtype=np.int32)
     rounds = 0
@@ -79,6 +79,7 @@ def decide_rows(
             look = look_at(forest, walked, values, ledger, waiting, answer, limit, pool)
             done = look.needs < 0
             labels[waiting[done]], certain[waiting[done]] = look.labels[done], look.certain[done]
+            complete[waiting[done]] = look.complete[done]
             for i in np.flatnonzero(done):
                 bounds[waiting[i]] = _bounds(forest, look.least[i], look.most[i], int(look.labels[i]))
             tell(n - int((~done).sum()))
@@ -111,7 +112,7 @@ def decide_rows(
     proba = None
     if answer == Answer.PROBA:
         total = scores(forest, values, pool)
-        proba = np.where(certain[:, None], shares(total, forest.voting), np.nan)
+        proba = np.where(complete[:, None], shares(total, forest.voting), np.nan)
     answers = np.array(forest.classes)[labels]
     return Decisions(answers, proba, ledger.spent, paid, certain, bounds, rounds)
 

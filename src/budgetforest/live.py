@@ -109,7 +109,7 @@ class LiveAcquisition:
                 rows,
                 known=known or {},
                 answer=self._answer(answer),
-                limit=checked_limit(limit),
+                limit=checked_limit(limit, len(self.forest_.costs.cost)),
                 unavailable=unavailable,
                 in_flight=check_in_flight(in_flight),
                 pool=pool,

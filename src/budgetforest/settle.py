@@ -44,6 +44,8 @@ class Look(NamedTuple):
     """(n) the label where nothing is needed."""
     certain: Flags
     """(n) whether that label is certain."""
+    complete: Flags
+    """(n) whether every tree has said all, so that scores are known."""
     least: Floats
     """(n, k) what is certain for each class."""
     most: Floats
@@ -65,6 +67,7 @@ def look_at(
     look = Look(
         np.full(n, -1, np.int32),
         np.full(n, forest.prior.argmax(), np.int32),
+        np.ones(n, bool),
         np.ones(n, bool),
         np.zeros((n, k)),
         np.zeros((n, k)),
@@ -199,9 +202,19 @@ def look_rows(
         for c in range(forest.n_classes):
             look.least[r, c] = q.sums[0, c]
             look.most[r, c] = q.sums[0, forest.n_classes + c]
+        look.complete[r] = none_waits(q)
         look.needs[r], look.labels[r], look.certain[r] = look_row(
             forest, i, prices, ledger, labels_only, limit, enough, q
         )
+
+
+@inner
+def none_waits(q: Queues) -> bool:
+    """Whether every tree of the first row has said all it can."""
+    waits = np.uint64(0)
+    for word in q.waits[0]:
+        waits |= word
+    return bool(waits == np.uint64(0))
 
 
 @inner
@@ -218,10 +231,7 @@ def look_row(
     """One row whose trees stand where they wait: (need, label, certain)."""
     s = int(np.int64(0))
     label = certain_label(q.sums[s], forest.n_classes, forest.slack)
-    waits = False
-    for word in q.waits[s]:
-        waits |= word != 0
-    if not waits:
+    if none_waits(q):
         return -1, final_label(forest, q, s), True
     if labels_only and label >= 0:
         return -1, label, True
