@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import onnxruntime
+import pandas as pd
 import pytest
 
 from budgetforest import BudgetForestClassifier, InvalidData, MissingExtra, load, save, to_json, to_onnx
@@ -162,7 +163,31 @@ def test_the_json_has_prices_groups_and_the_exit():
     blood, ecg = forest["features"][1:3]
     assert blood == {"name": "blood", "categories": None, "cost": 5.2, "discount": 3.1, "group": "draw"}
     assert ecg["group"] == "draw"
+    assert forest["features"][0] | {"categories": None} == {
+        "name": "age",
+        "categories": None,
+        "cost": 1.0,
+        "discount": 1.0,
+        "group": None,
+    }
     assert forest["exit"] == (None if model.forest_.threshold == math.inf else model.forest_.threshold)
     assert forest["answer"] == "label"
     assert sum(len(tree["feature"]) for tree in forest["trees"]) == len(model.forest_.nodes.feature)
     assert model.predict_one(source_of(later_rows().iloc[40])).classes == tuple(forest["classes"])
+
+
+def test_a_feature_alone_is_told_from_a_group_of_its_name():
+    """A reader that keeps opened groups by name must not give the lone feature the group's discount."""
+    costs = pd.DataFrame(
+        {"feature": ["a", "b", "c"], "cost": [3.0, 3.0, 3.0], "group": ["", "a", "a"]},
+    )
+    X = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (64, 3)), columns=list("abc")).astype(float)
+    y = (X["a"] + X["b"] + X["c"]).to_numpy() % 2
+    model = BudgetForestClassifier(method="paper", alpha=0.0, max_trees=1, bootstrap=False, costs=costs)
+    features = json.loads(to_json(model.fit(X, y)))["features"]
+    assert [feature["group"] for feature in features] == [None, "a", "a"]
+    opened, paid = set(), 0.0
+    for feature in features:
+        paid += feature["discount"] if feature["group"] in opened else feature["cost"]
+        opened.add(feature["group"])
+    assert paid == model.costs_.total == 6.0

@@ -6,6 +6,8 @@ import json
 import math
 from typing import Any
 
+import numpy as np
+
 from budgetforest import __version__
 from budgetforest.arrays import LEAF
 from budgetforest.entries import storable, storable_categories
@@ -13,7 +15,7 @@ from budgetforest.forest import Forest, tree_of
 from budgetforest.prediction import Prediction
 from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree
 
-FORMAT = 1
+FORMAT = 2
 """Number of the JSON format; raised when readers must change."""
 
 
@@ -47,17 +49,18 @@ def to_json(model: Prediction) -> str:
 
 
 def _features(forest: Forest) -> list[dict[str, Any]]:
+    """Names, categories and prices; a feature that is alone has no group, and costs the same always."""
     costs, schema = forest.costs, forest.schema
+    grouped = np.bincount(costs.group)[costs.group] > 1
     return [
-        {"name": name, "categories": kinds, "cost": cost, "discount": discount, "group": group}
-        for name, kinds, cost, discount, group in zip(
-            schema.names,
-            storable_categories(schema),
-            costs.cost.tolist(),
-            costs.discount.tolist(),
-            [costs.group_names[number] for number in costs.group],
-            strict=True,
-        )
+        {
+            "name": name,
+            "categories": kinds,
+            "cost": float(costs.cost[j]),
+            "discount": float(costs.discount[j] if grouped[j] else costs.cost[j]),
+            "group": costs.group_names[costs.group[j]] if grouped[j] else None,
+        }
+        for j, (name, kinds) in enumerate(zip(schema.names, storable_categories(schema), strict=True))
     ]
 
 
