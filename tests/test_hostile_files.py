@@ -303,8 +303,9 @@ def everywhere(arrays):
         ("branches", everywhere, ~0, "a node has no parent, or several"),
         ("counts", counted, -1, "a class count is negative"),
         ("counts", counted, 0, "a node has no training rows"),
-        ("cost", first, -3, "a cost is negative or not finite"),
-        ("discount", first, np.inf, "a cost is negative or not finite"),
+        ("counts", counted, 2**30, "more training rows than can be counted"),
+        ("cost", first, -3, "a cost is neither 0 nor from"),
+        ("discount", first, np.inf, "a cost is neither 0 nor from"),
         ("group", first, 99, "a feature is in no group"),
         ("prior", everywhere, 0, "'prior' counts no rows"),
         ("tree_nodes", first, 1, "trees do not add up to the nodes"),
@@ -348,6 +349,10 @@ def test_a_refusal_says_what_is_wrong_with_an_array(name, place, value, problem,
         ("proven", 1, "true or false"),
         ("recipes", [], "recipes do not add up to the trees"),
         ("training", {"rows": 3}, "its training has no 'validation_rows'"),
+        ("features", [{"name": "\ud800", "categories": None}], "it must be text"),
+        ("classes", ["ill", "well", "\udfff"], "a list of distinct texts"),
+        ("missing", ["\ud800"], "a list of texts"),
+        ("target", "\ud800", "it must be text"),
     ],
 )
 def test_a_refusal_says_what_is_wrong_with_the_document(name, value, problem, tmp_path):
@@ -402,3 +407,20 @@ def test_every_kind_of_file_is_good_before_it_is_forged(tmp_path):
     for kind in KINDS:
         good, arrays, document = content_of(kind, tmp_path)
         assert forged(arrays, document) == good
+
+
+def test_half_a_surrogate_among_the_parameters_is_refused(tmp_path):
+    _, arrays, document = content_of("auto", tmp_path)
+    document["training"]["parameters"]["note"] = "\ud800"
+    path = tmp_path / "forged"
+    path.write_bytes(forged(arrays, document))
+    with pytest.raises(NotAModelFile, match="'parameters' in its training"):
+        load(path)
+
+
+def test_minus_zero_in_a_file_is_zero(tmp_path):
+    _, arrays, document = content_of("auto", tmp_path)
+    arrays["cost"][4] = -0.0
+    path = tmp_path / "forged"
+    path.write_bytes(forged(arrays, document))
+    assert not np.signbit(load(path).costs_.cost).any()

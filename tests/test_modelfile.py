@@ -6,6 +6,7 @@ import os
 import pickle
 import random
 import signal
+import stat
 import subprocess
 import sys
 import warnings
@@ -310,3 +311,22 @@ def test_loading_and_deciding_imports_nothing_heavy(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs modes of files")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+def test_a_file_that_is_replaced_keeps_its_mode(mode, tmp_path):
+    path = tmp_path / "model"
+    path.touch()
+    path.chmod(mode)
+    save(trained("paper"), path)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_a_name_that_no_file_can_hold_is_refused_by_save(tmp_path):
+    X, y = np.arange(20.0)[:, None], np.repeat([0, 1], 10)
+    model = BudgetForestClassifier(method="paper", alpha=0, max_trees=1, groups=["\ud800"]).fit(X, y)
+    with pytest.raises(InvalidData, match="the model cannot be saved"):
+        save(model, tmp_path / "model")
+    assert not list(tmp_path.iterdir())

@@ -19,9 +19,17 @@ def refuse_unless(sound: Any, problem: str) -> None:
         raise NotAModelFile(problem)
 
 
+def is_text(value: Any) -> bool:
+    """Whether something is text that can be written: half of a surrogate pair cannot."""
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
 def is_label(value: Any) -> bool:
     """Whether a class or a category can be stored."""
-    if isinstance(value, bool | str):
+    if isinstance(value, bool) or is_text(value):
         return True
     if isinstance(value, int):
         return -(2**63) <= value < 2**63
@@ -110,12 +118,12 @@ class Entries:
 
     def text(self, name: str) -> str:
         """A text."""
-        return str(self.checked(name, isinstance(self[name], str), "text"))
+        return str(self.checked(name, is_text(self[name]), "text"))
 
     def texts(self, name: str) -> list[str]:
         """A list of texts."""
         entries = self.listed(name)
-        return list(self.checked(name, all(isinstance(entry, str) for entry in entries), "a list of texts"))
+        return list(self.checked(name, all(map(is_text, entries)), "a list of texts"))
 
     def labels(self, name: str) -> tuple[Any, ...]:
         """Distinct classes or categories."""

@@ -17,7 +17,7 @@ import numpy as np
 from budgetforest import __version__, container
 from budgetforest.container import Array, Kind
 from budgetforest.entries import Entries, refuse_unless, storable, storable_categories
-from budgetforest.errors import InvalidParameter, NewerModelFile, NotAModelFile
+from budgetforest.errors import InvalidData, InvalidParameter, NewerModelFile, NotAModelFile
 from budgetforest.model import Model
 from budgetforest.prediction import Prediction
 from budgetforest.rebuild import rebuilt
@@ -57,7 +57,10 @@ def save(model: Prediction, path: str | os.PathLike[str]) -> None:
 def write_trained(trained: Trained, budget: float, path: str | os.PathLike[str]) -> None:
     """Write what was trained, and the budget in use."""
     arrays, document = _arrays(trained), _document(trained, budget)
-    rebuilt(arrays, Entries(document))  # what could not be loaded is not written
+    try:
+        rebuilt(arrays, Entries(document))
+    except NotAModelFile as error:
+        raise InvalidData(f"the model cannot be saved, since it could not be loaded: {error}") from None
     container.write(path, arrays, document)
 
 

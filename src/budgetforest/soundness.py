@@ -45,7 +45,9 @@ def check_trees(nodes: Tree, sizes: Sizes, schema: Schema, *, proven: bool, boos
     refuse_unless((nodes.threshold[inner & ~nominal] > -np.inf).all(), "a threshold is NaN or -inf")
     counts = nodes.counts[~np.repeat(boosted, sizes.nodes)] if boosted.any() else nodes.counts
     refuse_unless(counts.min(initial=0) >= 0, "a class count is negative")
-    refuse_unless(np.einsum("dk->d", counts).all(), "a node has no training rows")
+    rows = np.einsum("dk->d", counts, dtype=np.int64)
+    refuse_unless(rows.all(), "a node has no training rows")
+    refuse_unless(rows.max(initial=0) < 2**31, "a node has more training rows than can be counted")
     refuse_unless(not np.isnan(nodes.impurity).any(), "an impurity is NaN")
     if proven:
         refuse_unless((nodes.impurity >= inner * 1e-300).all(), "a node that splits has no impurity")
