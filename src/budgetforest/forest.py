@@ -120,7 +120,9 @@ def join(trees: Sequence[Tree], context: Context) -> Forest:
     """A forest of these trees, in this order."""
     nodes, roots = _end_to_end(trees, np.array([len(tree.feature) for tree in trees], np.int64), context)
     least, most = outlook(nodes, roots[:-1], context.voting)
-    still_open = np.einsum("dk->d", (least != most).view(np.int8)) > 0  # any(axis=1), three times as fast
+    still_open = np.einsum(
+        "dk->d", least != most
+    )  # the sum of flags is their "or": any(axis=1), twice as fast
     return Forest(nodes, roots, least, most, still_open, *context)
 
 
