@@ -40,11 +40,18 @@ def processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def note(facts: dict) -> str:
-    """A line below what was measured."""
+def is_quiet(facts: dict | None) -> bool:
+    """Whether others left the machine alone, as far as was noted."""
+    return facts is None or facts["busy"] <= BUSY
+
+
+def note(facts: dict | None) -> str:
+    """A line below what was measured; the oldest figures were kept without facts."""
+    if facts is None:
+        return "*When and on what these figures were measured was not noted.*\n"
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
     text = f"*{facts['day']}, {facts['cores']} cores of {facts['processor']}: {versions}.*\n"
-    if facts["busy"] > BUSY:
+    if not is_quiet(facts):
         text += f"\n**Others kept {facts['busy']:.1f} cores busy when this began: not to be cited.**\n"
     if facts["quick"]:
         text += "\n**A quick run on few rows: a test of the suite, not of speed.**\n"

@@ -46,6 +46,5 @@ def write(page: Page, docs: Path, results: Path) -> None:
     for name, figures in found.items():
         page.experiments[name].draw(figures, docs)
         parts.append(page.experiments[name].section(figures))
-        if "machine" in figures:  # not in those that were kept before it was noted
-            parts.append(machine.note(figures["machine"]))
+        parts.append(machine.note(figures.get("machine")))
     (docs / f"{page.name}.md").write_text("\n".join(parts))

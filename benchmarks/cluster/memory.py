@@ -1,6 +1,7 @@
 """What a worker holds at most when rows are spread, for growing numbers of workers and of blocks."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -64,10 +65,11 @@ def criteria(figures: dict) -> Iterator[Criterion]:
     for what, same in (("workers", "blocks"), ("blocks", "workers")):
         some = [run for run in figures["runs"] if run[same] == BOTH[same]]
         if len(some) > 1:
-            first, *_, last = some = sorted(some, key=lambda run: run[what])
-            told = f"memory of a worker is less with {last[what]} {what} than with {first[what]}"
+            some = sorted(some, key=lambda run: run[what])
+            told = f"memory of a worker falls from {' to '.join(str(run[what]) for run in some)} {what}"
             most = [median(run["peaks"]) for run in some]
-            yield told, f"{', '.join(f'{each:,.0f}' for each in most)} MB", most[-1] < most[0]
+            falls = all(later < before for before, later in pairwise(most))
+            yield told, f"{', '.join(f'{each:,.0f}' for each in most)} MB", falls
 
 
 def draw(figures: dict, docs: Path) -> None:
@@ -83,12 +85,12 @@ def section(figures: dict) -> str:
             f"{rows:,} x {FEATURES} rows of float32 ({4 * rows * FEATURES / 2**20:,.0f} MB), which the workers make themselves, {TREES} trees, rows spread. The most that any",
             "worker takes above what it held before, in each of some trainings on a new cluster.",
             "",
-            "| workers | blocks | median MB | least to most |",
-            "|---" * 4 + "|",
+            "| workers | blocks | trainings | median MB | least to most |",
+            "|---" * 5 + "|",
         ]
         for run in figures["runs"]:
             peaks = run["peaks"]
             lines.append(
-                f"| {run['workers']} | {run['blocks']} | {median(peaks):,.0f} | {min(peaks):,.0f} to {max(peaks):,.0f} |"
+                f"| {run['workers']} | {run['blocks']} | {len(peaks)} | {median(peaks):,.0f} | {min(peaks):,.0f} to {max(peaks):,.0f} |"
             )
     return "\n".join(lines) + "\n"
