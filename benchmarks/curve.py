@@ -10,9 +10,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold
 
 from budgetforest import BudgetForestClassifier
-from budgetforest.charge import charge
-from budgetforest.forest import Answer
-from budgetforest.peers import from_sklearn
+from budgetforest.inference.predict import charge
+from budgetforest.trees.convert import from_sklearn
+from budgetforest.trees.forest import Answer
 
 PICTURE = Path(__file__).parent.parent / "docs" / "curve.svg"
 BUDGETS = (4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40)

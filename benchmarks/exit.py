@@ -9,8 +9,8 @@ from rich.progress import track
 from benchmarks.data import Data, present
 from benchmarks.pages import RESULTS
 from budgetforest import BudgetForestClassifier
-from budgetforest.charge import charge
-from budgetforest.forest import Answer, first_trees
+from budgetforest.inference.predict import charge
+from budgetforest.trees.forest import Answer, first_trees
 
 PAGE = Path(__file__).parent.parent / "docs" / "exit.md"
 TREES = (10, 20, 40)

@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.data import Absent, Data, load, split
 from benchmarks.methods import Part, Task
-from budgetforest.costs import Costs, read_costs
+from budgetforest.data.costs import Costs, read_costs
 
 
 def tasks(names: tuple[str, ...], absent: list[str], *, quick: bool = False) -> Iterator[tuple[Data, Task]]:

@@ -31,8 +31,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from budgetforest.arrays import Anything, Flags, Floats, Ids
-from budgetforest.costs import Costs, read_costs
+from budgetforest.data.costs import Costs, read_costs
+from budgetforest.runtime.arrays import Anything, Flags, Floats, Ids
 
 DEPENDENT = 1e-9
 """A standardised feature with less variance than this beside the chosen ones says nothing new."""

@@ -35,8 +35,8 @@ from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from budgetforest.arrays import Flags, Floats
-from budgetforest.costs import Costs, read_costs
+from budgetforest.data.costs import Costs, read_costs
+from budgetforest.runtime.arrays import Flags, Floats
 
 SMOOTH = 1e-4
 """Weights far below this cost nothing; inputs are standardised, labels +-1."""

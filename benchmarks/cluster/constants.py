@@ -13,7 +13,7 @@ import budgetforest.dask
 from benchmarks.cluster.rows import WORKERS, blocks_of, forest, workers
 from benchmarks.speed.sets import made
 from benchmarks.speed.turns import Criterion
-from budgetforest.dask import levels
+from budgetforest.trees.tree import levels
 
 ROWS, FEATURES, TREES = 2_000_000, 20, 4
 BLOCKS = 2 * WORKERS

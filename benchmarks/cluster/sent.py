@@ -15,7 +15,7 @@ import budgetforest.dask
 from benchmarks.cluster.rows import WORKERS, blocks_of, check_same, forest, workers
 from benchmarks.speed.sets import made
 from benchmarks.speed.turns import Criterion
-from budgetforest.dask import levels
+from budgetforest.trees.tree import levels
 
 ROWS = (50_000, 100_000, 200_000, 400_000, 800_000)
 FEATURES, TREES = 20, 4

@@ -16,7 +16,7 @@ from benchmarks.data import store
 from benchmarks.data.sets import SETS, Entry
 from benchmarks.data.splits import Parts
 from benchmarks.data.store import Absent, Mismatch
-from budgetforest.errors import near
+from budgetforest.runtime.errors import near
 
 __all__ = ["Absent", "Data", "Mismatch", "Parts", "load", "names", "present", "split"]
 

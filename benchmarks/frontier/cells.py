@@ -13,8 +13,8 @@ from benchmarks.data import Data, split
 from benchmarks.methods import Method, Task
 from benchmarks.methods import measure as measure_method
 from benchmarks.tasks import costs_of, task_of
-from budgetforest.costs import Costs
-from budgetforest.curve import interval
+from budgetforest.data.costs import Costs
+from budgetforest.report.curve import interval
 
 OURS = "budgetforest"
 BUDGETS = 8
@@ -36,26 +36,26 @@ class Run(NamedTuple):
     seconds: float
 
 
-Keep = Callable[[str, int, Callable[[], Run]], Run]
+StepCache = Callable[[str, int, Callable[[], Run]], Run]
 """The run of a method (its title) on a split (its seed): as it was kept, or made and kept."""
 Methods = Mapping[str, Method]
 Job = Future[dict[str, Run]]
 
 
 def make(title: str, seed: int, run: Callable[[], Run]) -> Run:
-    """A ``Keep`` that keeps nothing."""
+    """A ``StepCache`` that keeps nothing."""
     return run()
 
 
 def begin(
-    data: Data, together: Sequence[Methods], pool: Executor, *, quick: bool = False, keep: Keep = make
+    data: Data, together: Sequence[Methods], pool: Executor, *, quick: bool = False, keep: StepCache = make
 ) -> list[Job]:
     """Methods on all splits of a data set, a job for each split and each of the groups of methods."""
     tasks = [task_of(data, seed=seed, quick=quick) for seed in range(splits_of(data, quick=quick))]
     return [pool.submit(runs_of, methods, task, keep) for task in tasks for methods in together]
 
 
-def runs_of(methods: Methods, task: Task, keep: Keep) -> dict[str, Run]:
+def runs_of(methods: Methods, task: Task, keep: StepCache) -> dict[str, Run]:
     """One job."""
     return {
         title: keep(title, task.seed, partial(run_of, title, method, task))

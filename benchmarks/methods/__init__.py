@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 
 from budgetforest import Choice, Curve, curve_of, precision_at
-from budgetforest.charge import charge, scores
-from budgetforest.costs import Costs
-from budgetforest.curve import envelope
-from budgetforest.forest import Answer, Forest
+from budgetforest.data.costs import Costs
+from budgetforest.inference.predict import charge, scores
+from budgetforest.report.curve import envelope
+from budgetforest.trees.forest import Answer, Forest
 
 
 class Part(NamedTuple):

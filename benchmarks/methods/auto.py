@@ -7,8 +7,8 @@ import numpy as np
 
 from benchmarks.methods import Model, Task
 from budgetforest import BudgetForestClassifier
-from budgetforest.budget import Point
-from budgetforest.charge import ladder
+from budgetforest.inference.predict import ladder
+from budgetforest.selection.candidates import Point
 
 
 def models(task: Task) -> Iterator[Model]:

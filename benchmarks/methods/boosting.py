@@ -19,10 +19,10 @@ import lightgbm
 import numpy as np
 
 from benchmarks.methods import Model, Task
-from budgetforest.arrays import LEAF
-from budgetforest.charge import charge
-from budgetforest.forest import Answer, Forest, first_trees
-from budgetforest.peers import from_lightgbm
+from budgetforest.inference.predict import charge
+from budgetforest.runtime.arrays import LEAF
+from budgetforest.trees.convert import from_lightgbm
+from budgetforest.trees.forest import Answer, Forest, first_trees
 
 ROUNDS = (1, 2, 3, 5, 8, 12, 20, 35, 60, 100)
 STYLES = ((31, 0.1), (4, 0.3), (127, 0.3), (8, 0.3), (31, 0.3))

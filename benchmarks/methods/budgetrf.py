@@ -12,8 +12,8 @@ import numpy as np
 
 from benchmarks.methods import Model, Task, forest_model
 from budgetforest import BudgetForestClassifier
-from budgetforest.budget import ALPHAS, growing_alphas
-from budgetforest.forest import Answer, Forest, first_trees
+from budgetforest.selection.paper import ALPHAS, growing_alphas
+from budgetforest.trees.forest import Answer, Forest, first_trees
 
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 40, 60, 90, 140)
 

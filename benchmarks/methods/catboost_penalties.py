@@ -20,8 +20,8 @@ import numpy as np
 
 from benchmarks.methods import Model, Task
 from benchmarks.methods.boosting import staged_models
-from budgetforest.errors import MissingExtra
-from budgetforest.peers import from_catboost
+from budgetforest.runtime.errors import MissingExtra
+from budgetforest.trees.convert import from_catboost
 
 ROUNDS = (1, 2, 3, 5, 8, 12, 20, 35, 60, 100)
 BINS = 64

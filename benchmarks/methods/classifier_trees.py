@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.baselines.astc import ASTC
 from benchmarks.baselines.cstc import CSTC
 from benchmarks.methods import Model, Task
-from budgetforest.costs import Costs
+from budgetforest.data.costs import Costs
 
 LAM = (10, 5, 2.5, 1.5, 1, 0.7, 0.5, 0.3, 0.2, 0.1, 0.03)
 """For a mean price of 1; from about 2 on, no feature of that price is bought."""

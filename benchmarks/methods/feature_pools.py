@@ -19,10 +19,10 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from benchmarks.methods import Model, Task, forest_model
 from benchmarks.methods.boosting import boosted, fit, setting
-from budgetforest.arrays import LEAF
-from budgetforest.costs import read_costs
-from budgetforest.forest import Forest, first_trees
-from budgetforest.peers import from_sklearn
+from budgetforest.data.costs import read_costs
+from budgetforest.runtime.arrays import LEAF
+from budgetforest.trees.convert import from_sklearn
+from budgetforest.trees.forest import Forest, first_trees
 
 DROP = 0.25
 POWERS = (1.0, 0.5)

@@ -13,8 +13,8 @@ from itertools import product
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from benchmarks.methods import Model, Task, forest_model
-from budgetforest.forest import first_trees
-from budgetforest.peers import from_sklearn
+from budgetforest.trees.convert import from_sklearn
+from budgetforest.trees.forest import first_trees
 
 TREES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 40)
 DEPTHS = (1, 2, 3, 4, 6, 8, 12, None)

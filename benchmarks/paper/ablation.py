@@ -13,8 +13,9 @@ from benchmarks.methods.auto import models
 from benchmarks.tasks import absences, loaded
 from benchmarks.verdicts import tally, verdict
 from benchmarks.workers import workers
-from budgetforest import classifier, frontier
-from budgetforest.budget import Offer, Point
+from budgetforest.estimators import classifier
+from budgetforest.selection import auto as frontier
+from budgetforest.selection.candidates import Candidate, Point
 
 SETS = (
     "miniboone_tiny",
@@ -54,22 +55,22 @@ def left(title: str, task: Task) -> Iterator[Model]:
         for offer in grown(task)
         if (points := [point for point in offer.points if allowed(point, m)])
     ]
-    with patch.object(classifier, "grow_frontier", lambda *given: offers):
+    with patch.object(classifier, "auto_candidates", lambda *given: offers):
         found = list(models(task))
     yield from found
 
 
 @lru_cache(maxsize=1)
-def grown(task: Task) -> list[Offer]:
+def grown(task: Task) -> list[Candidate]:
     """All forests of a training; none is let go, since each may be needed without the others."""
-    found: list[Offer] = []
+    found: list[Candidate] = []
 
-    def grow(*given) -> list[Offer]:
-        found.extend(frontier.grow_frontier(*given))
+    def grow(*given) -> list[Candidate]:
+        found.extend(frontier.auto_candidates(*given))
         return found
 
     everything = patch.object(frontier, "without_hopeless", lambda offers, n_rows: offers)
-    with everything, patch.object(classifier, "grow_frontier", grow):
+    with everything, patch.object(classifier, "auto_candidates", grow):
         list(models(task))
     return found
 

@@ -10,10 +10,10 @@ from rich.progress import track
 from benchmarks.data import Absent, load
 from benchmarks.tasks import absences
 from budgetforest import BudgetForestClassifier, Powers
-from budgetforest.arrays import LEAF
-from budgetforest.certificate import spent_before
-from budgetforest.forest import tree_of
-from budgetforest.tree import family
+from budgetforest.runtime.arrays import LEAF
+from budgetforest.trees.certificate import spent_before
+from budgetforest.trees.forest import tree_of
+from budgetforest.trees.tree import family
 
 SETS = (
     "house_votes84",

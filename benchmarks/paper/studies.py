@@ -15,9 +15,9 @@ from benchmarks.paper.versus import LADDER
 from benchmarks.tasks import absences, tasks
 from benchmarks.workers import workers
 from budgetforest import BudgetForestClassifier
-from budgetforest.budget import ALPHAS
-from budgetforest.charge import charge
-from budgetforest.forest import Answer
+from budgetforest.inference.predict import charge
+from budgetforest.selection.paper import ALPHAS
+from budgetforest.trees.forest import Answer
 
 RUNS, TREES = 3, 10
 STUMPS = ("covtype", "miniboone_tiny", "cifar10_kmeans400")

@@ -11,9 +11,9 @@ from sklearn.ensemble import RandomForestClassifier
 from benchmarks.methods import Task
 from benchmarks.tasks import absences, tasks
 from budgetforest import BudgetForestClassifier
-from budgetforest.charge import charge
-from budgetforest.forest import Answer, Forest, first_trees
-from budgetforest.peers import from_sklearn
+from budgetforest.inference.predict import charge
+from budgetforest.trees.convert import from_sklearn
+from budgetforest.trees.forest import Answer, Forest, first_trees
 
 RUNS, TREES = 10, 10
 PRINTED = {  # features used in per cent after 1 to 10 trees by RF and by BudgetRF, errors at 10 trees

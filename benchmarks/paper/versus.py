@@ -17,7 +17,7 @@ from benchmarks.pictures import draw_panels
 from benchmarks.tasks import absences, tasks
 from benchmarks.verdicts import tally, verdict
 from benchmarks.workers import workers
-from budgetforest.curve import Curve, Interval, interval
+from budgetforest.report.curve import Curve, Interval, interval
 
 SETS = (
     "covtype",

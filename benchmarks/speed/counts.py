@@ -8,7 +8,7 @@ import numba
 import numpy as np
 
 from benchmarks.speed.turns import Criterion, at_most, seconds, table, take_turns
-from budgetforest.rows import Cells, counter_for, tally_rows
+from budgetforest.growing.histogram import Cells, counter_for, tally_rows
 
 OURS, UPDATES, READS = "counts of the root", "plain loop: add 1 by code", "plain loop: sum of the codes"
 SHAPES = ((36_603, 54, 7), (581_012, 54, 7), (19_761, 400, 2))

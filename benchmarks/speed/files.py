@@ -63,7 +63,7 @@ def predicting(folder: Path, trees: int) -> str:
 def loading(folder: Path, trees: int) -> str:
     """Code that prints the seconds from a file to a first decision, modules being imported already."""
     return (
-        "import time, budgetforest.modelfile, budgetforest.acquisition; start = time.perf_counter(); "
+        "import time, budgetforest.storage.modelfile, budgetforest.acquisition.session; start = time.perf_counter(); "
         f"budgetforest.load('{folder}/{trees}.safetensors').predict_one(lambda feature: 0.5); "
         "print(time.perf_counter() - start)"
     )

@@ -11,7 +11,7 @@ from benchmarks.methods import Task
 from benchmarks.speed.turns import Criterion, at_least, seconds, table, take_turns
 from benchmarks.tasks import absences, task_of, tasks
 from budgetforest import BudgetForestClassifier
-from budgetforest.budget import ALPHAS
+from budgetforest.selection.paper import ALPHAS
 
 OURS, THEIRS = "budgetforest, the experiment", "random forest, all features"
 TEST = "budgetforest, its path on test rows"

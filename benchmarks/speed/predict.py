@@ -11,11 +11,11 @@ from benchmarks.speed.sets import Labelled, made, sets
 from benchmarks.speed.trees import RANDOM, leaves_of, lightgbm_trees
 from benchmarks.speed.turns import Criterion, at_least, seconds, table, take_turns
 from benchmarks.tasks import absences
-from budgetforest.charge import answerer, charge, labels
-from budgetforest.costs import read_costs
-from budgetforest.forest import Answer
-from budgetforest.peers import from_sklearn
-from budgetforest.threads import threads
+from budgetforest.data.costs import read_costs
+from budgetforest.inference.predict import answerer, charge, labels
+from budgetforest.runtime.threads import threads
+from budgetforest.trees.convert import from_sklearn
+from budgetforest.trees.forest import Answer
 
 OURS, THEIRS, BOOSTER = "labels and costs", "scikit-learn predict", "LightGBM predict"
 TREES = 40

@@ -17,7 +17,7 @@ from benchmarks.speed.sets import Labelled, sets
 from benchmarks.speed.turns import Criterion, Sides, at_least, seconds, table, take_turns
 from benchmarks.tasks import absences
 from budgetforest import BudgetForestClassifier
-from budgetforest.arrays import LEAF
+from budgetforest.runtime.arrays import LEAF
 
 OURS = "budgetforest"
 WHOLE = "budgetforest, no bootstrap"

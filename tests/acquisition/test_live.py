@@ -24,8 +24,8 @@ from budgetforest import (
     acquire,
     step,
 )
-from budgetforest.arrays import LEAF
-from budgetforest.tree import next_node
+from budgetforest.runtime.arrays import LEAF
+from budgetforest.trees.tree import next_node
 from trees import labelled_rows
 
 pytestmark = pytest.mark.usefixtures("quiet")

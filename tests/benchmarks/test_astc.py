@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from benchmarks.baselines.astc import ASTC, Path, halving_threshold, moments_of, select
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine, make_classification
 
-from budgetforest.costs import read_costs
+from benchmarks.baselines.astc import ASTC, Path, halving_threshold, moments_of, select
+from budgetforest.data.costs import read_costs
 
 
 @pytest.fixture

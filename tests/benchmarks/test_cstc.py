@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from benchmarks.baselines.cstc import CSTC, Problem, bounded, objective, paths_of, reach, start, train
 from scipy.optimize import approx_fprime
 from sklearn.linear_model import Lasso
+
+from benchmarks.baselines.cstc import CSTC, Problem, bounded, objective, paths_of, reach, start, train
 
 
 def made(n=400, classes=2, seed=0):

@@ -3,14 +3,15 @@
 from pathlib import Path
 from urllib.error import URLError
 
-import benchmarks.data as bench
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.data import Absent, Data, Mismatch, kmeans, letor, sources, splits
-from benchmarks.data.sets import SETS, Entry, skewed
 from sklearn import datasets
 from sklearn.utils import Bunch
+
+import benchmarks.data as bench
+from benchmarks.data import Absent, Data, Mismatch, kmeans, letor, sources, splits
+from benchmarks.data.sets import SETS, Entry, skewed
 
 
 @pytest.fixture

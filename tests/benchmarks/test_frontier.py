@@ -5,12 +5,12 @@ import json
 import matplotlib as mpl
 import numpy as np
 import pytest
+
 from benchmarks import frontier
 from benchmarks.data import load
 from benchmarks.frontier import cells, page
 from benchmarks.methods import Model, methods
-
-from budgetforest.costs import read_costs
+from budgetforest.data.costs import read_costs
 
 pytestmark = pytest.mark.filterwarnings("ignore::budgetforest.BudgetForestWarning")
 

@@ -6,13 +6,13 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.methods import Part, Task, feature_pools, measure, methods
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.ensemble import ExtraTreesClassifier
 
-from budgetforest.charge import charge, scores
-from budgetforest.costs import read_costs
-from budgetforest.forest import Answer
+from benchmarks.methods import Part, Task, feature_pools, measure, methods
+from budgetforest.data.costs import read_costs
+from budgetforest.inference.predict import charge, scores
+from budgetforest.trees.forest import Answer
 
 pytestmark = pytest.mark.filterwarnings("ignore::budgetforest.BudgetForestWarning")
 

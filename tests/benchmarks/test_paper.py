@@ -6,6 +6,7 @@ import os
 
 import matplotlib as mpl
 import pytest
+
 from benchmarks import paper
 from benchmarks.data import load
 from benchmarks.paper import versus

@@ -8,13 +8,13 @@ import sys
 import matplotlib as mpl
 import numpy as np
 import pytest
+
 from benchmarks import cluster, machine, speed
 from benchmarks.speed import counts, growth, peak, turns
 from benchmarks.speed.processes import run
 from benchmarks.speed.sets import made
 from benchmarks.speed.turns import QUICK_REPEATS
-
-from budgetforest.rows import counter_for
+from budgetforest.growing.histogram import counter_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::budgetforest.BudgetForestWarning")
 

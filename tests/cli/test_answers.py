@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgetforest.charge import Answers
 from budgetforest.cli.lines import csv_header, csv_lines
-from budgetforest.ledger import Ledger
+from budgetforest.inference.ledger import Ledger
+from budgetforest.inference.predict import Answers
 
 TEXT = st.text(st.sampled_from('ab";, \r\né=+-@1\\'), min_size=1, max_size=5)
 FORMULA = tuple("=+-@\t\r")

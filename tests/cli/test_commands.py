@@ -19,11 +19,11 @@ from click.testing import CliRunner
 
 import budgetforest
 from budgetforest.cli import COMMANDS, main
-from budgetforest.costs import PRICE_COLUMNS
-from budgetforest.drawing import tree_lines
-from budgetforest.modelfile import read_trained
-from budgetforest.reading import delimited
-from budgetforest.reading.piped import Piped
+from budgetforest.data.costs import PRICE_COLUMNS
+from budgetforest.files import delimited
+from budgetforest.files.piped import Piped
+from budgetforest.storage.modelfile import read_result
+from budgetforest.trees.text import tree_lines
 
 N = 300
 TRAIN = ("--target", "state", "--drop", "id", "--max-trees", "3", "--method", "paper", "--budget", "3")
@@ -596,7 +596,7 @@ def test_pipes_get_no_colours_and_no_bars(folder):
 ENDLESS = """
 import time
 from budgetforest.cli import main
-from budgetforest.reading import delimited
+from budgetforest.files import delimited
 read = delimited.Delimited.blocks
 def blocks(self):
     while True:
@@ -656,7 +656,7 @@ def test_ctrl_c_while_growing_keeps_the_steps_that_are_done(folder, tmp_path):
     assert not out.exists()
     assert {path.suffix for path in kept.iterdir()} == {".safetensors"}
     for path in kept.iterdir():
-        read_trained(path)
+        read_result(path)
 
 
 def test_ctrl_c_at_a_question(folder):

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from budgetforest.cli import main
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("page", ["docs/live.md", "docs/modelfile.md", "docs/report.md", "README.md"])

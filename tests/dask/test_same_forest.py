@@ -30,12 +30,15 @@ import dask.dataframe as dd
 from distributed import Client, LocalCluster
 
 import budgetforest.dask as on_cluster
-from budgetforest import BudgetForestClassifier, ClusterFailed, InvalidData, InvalidParameter, crossfit
-from budgetforest.dask import edges, levels, places
+from budgetforest import BudgetForestClassifier, ClusterFailed, InvalidData, InvalidParameter
+from budgetforest.dask import bin_edges as edges
 from budgetforest.dask.cluster import check_workers, cluster_of
-from budgetforest.outcome import exact_sum
-from budgetforest.points import census_of, merged, points_of, quantile_edges
-from budgetforest.train import Rows, totals_of
+from budgetforest.data.bin_edges import census_of, merged, points_of, quantile_edges
+from budgetforest.data.rows import Rows, totals_of
+from budgetforest.runtime.random import places
+from budgetforest.selection import crossfit
+from budgetforest.selection.evaluation import exact_sum
+from budgetforest.trees.tree import levels
 
 pytestmark = pytest.mark.usefixtures("quiet", "many_levels")
 
@@ -481,7 +484,7 @@ def test_a_worker_that_is_added_is_used(monkeypatch):
 
 
 def test_the_page_about_clusters_runs(clients, monkeypatch):
-    page = (Path(__file__).parent.parent / "docs" / "cluster.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
     block = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
     here = {"__new__": lambda cls, **options: clients(0), "current": Client.current}  # Dask asks for it, too
     monkeypatch.setattr("distributed.Client", type("Client", (), here))

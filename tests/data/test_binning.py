@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgetforest.binning import columns_of, encode, single_valued
-from budgetforest.draws import in_order
-from budgetforest.points import FINE, MANY, census_of, find_points, midpoints, points_of
-from budgetforest.table import Picked
+from budgetforest.data.bin_edges import FINE, MANY, census_of, find_points, midpoints, points_of
+from budgetforest.data.binning import columns_of, encode, single_valued
+from budgetforest.data.table import Picked
+from budgetforest.runtime.random import in_order
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=64)
 
@@ -76,7 +76,7 @@ def test_edges_of_rows_that_weigh_1_are_those_of_the_whole_census(values, bins, 
 )
 @pytest.mark.parametrize("fine", [FINE, MANY])
 def test_edges_of_many_rows_are_those_of_the_whole_census(name, dtype, bins, fine, monkeypatch):
-    monkeypatch.setattr("budgetforest.points.FINE", fine)
+    monkeypatch.setattr("budgetforest.data.bin_edges.FINE", fine)
     rng = np.random.default_rng(0)
     drawn = rng.normal(size=MANY + 500)
     column = {
@@ -139,5 +139,5 @@ def test_missing_values_have_the_code_after_the_last():
 def test_rows_stand_in_the_order_of_their_keys_also_where_the_upper_halves_are_tied(halves):
     keys = np.array([(high << 48) + low for high, low in halves], np.uint64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("budgetforest.draws.places", lambda hashes, seed: hashes)
+        patch.setattr("budgetforest.runtime.random.places", lambda hashes, seed: hashes)
         np.testing.assert_array_equal(in_order(keys, 0), np.argsort(keys, kind="stable"))

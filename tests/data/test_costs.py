@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from budgetforest import BudgetForestClassifier, InvalidCosts
-from budgetforest.costs import read_costs
+from budgetforest.data.costs import read_costs
 
 NAMES = ["age", "mri", "bp"]
 TABLE = {"feature": ["mri", "bp", "age"], "cost": [300.0, 5.0, 1.0]}

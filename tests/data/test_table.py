@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from budgetforest import BudgetForestClassifier, InvalidData, InvalidParameter
-from budgetforest.table import Schema, learn_schema, to_matrix
+from budgetforest.data.table import Schema, learn_schema, to_matrix
 
 N = 160
 

@@ -134,7 +134,7 @@ def test_all_features_constant_predicts_the_prior_at_no_cost():
     assert not model.acquisition_cost(X).any()
 
 
-@pytest.mark.filterwarnings("ignore::budgetforest.errors.BudgetTooSmall")
+@pytest.mark.filterwarnings("ignore::budgetforest.runtime.errors.BudgetTooSmall")
 def test_all_features_constant_is_the_complaint_with_a_budget_too():
     with pytest.warns(UnusualData, match="3 of 3 features are constant"):
         fit(SAME, validation=(X, Y), budget=1)
@@ -142,7 +142,7 @@ def test_all_features_constant_is_the_complaint_with_a_budget_too():
         fit(SAME, budget=1)
 
 
-@pytest.mark.filterwarnings("ignore::budgetforest.errors.UnusualData")
+@pytest.mark.filterwarnings("ignore::budgetforest.runtime.errors.UnusualData")
 def test_no_tree_that_splits_is_the_complaint_without_a_budget():
     with pytest.warns(UnusualData, match="no feature lowers the impurity") as caught:
         model = fit(SAME, alpha="auto", validation=(X, Y))

@@ -47,7 +47,7 @@ def leaves(model, row):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@pytest.mark.filterwarnings("ignore::budgetforest.errors.BudgetForestWarning")
+@pytest.mark.filterwarnings("ignore::budgetforest.runtime.errors.BudgetForestWarning")
 @pytest.mark.parametrize(
     "parameters",
     [

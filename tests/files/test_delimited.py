@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgetforest import InvalidData, UnusualData
-from budgetforest.errors import InvalidValue
-from budgetforest.reading import delimited
-from budgetforest.reading.applying import Reader
-from budgetforest.reading.cells import UNEVEN, Cells, split_plain, split_rows
-from budgetforest.reading.delimited import Delimited
-from budgetforest.reading.learning import Wish, learn_rows
-from budgetforest.table import MISSING, Schema
+from budgetforest.data.table import MISSING, Schema
+from budgetforest.files import delimited
+from budgetforest.files.applying import Reader
+from budgetforest.files.cells import UNEVEN, Cells, split_plain, split_rows
+from budgetforest.files.delimited import Delimited
+from budgetforest.files.learning import Wish, learn_rows
+from budgetforest.runtime.errors import InvalidValue
 
 PLAIN = "a,b,y\n1,red,yes\n2.5,blue,no\n-3e2,red,no\n"
 

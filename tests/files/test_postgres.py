@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from budgetforest import InvalidData
-from budgetforest.reading.delimited import Delimited
-from budgetforest.reading.learning import Wish, learn_rows
-from budgetforest.reading.typed import open_query
+from budgetforest.files.delimited import Delimited
+from budgetforest.files.learning import Wish, learn_rows
+from budgetforest.files.typed import open_query
 
 duckdb = pytest.importorskip("duckdb")
 

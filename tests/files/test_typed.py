@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from budgetforest import InvalidData, MissingExtra
-from budgetforest.errors import InvalidValue
-from budgetforest.reading import typed
-from budgetforest.reading.applying import Reader
-from budgetforest.reading.delimited import Delimited
-from budgetforest.reading.learning import Wish, learn_rows
-from budgetforest.table import Schema
+from budgetforest.data.table import Schema
+from budgetforest.files import typed
+from budgetforest.files.applying import Reader
+from budgetforest.files.delimited import Delimited
+from budgetforest.files.learning import Wish, learn_rows
+from budgetforest.runtime.errors import InvalidValue
 
 pa = pytest.importorskip("pyarrow")
 duckdb = pytest.importorskip("duckdb")

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgetforest import BudgetForestClassifier
-from budgetforest.arrays import LEAF
-from budgetforest.boost import LARGEST, LEAST_GAIN, Boost, boosted_trees
-from budgetforest.charge import answerer, charge, labels, ladder, scores
-from budgetforest.forest import BELIEF, Answer, Context, Voting, first_trees, join, shares
-from budgetforest.frontier import thresholds
-from budgetforest.table import Schema
-from budgetforest.tree import BY_CATEGORY, next_node
-from test_saving import parts_of, priced, sample_of
+from budgetforest.data.table import Schema
+from budgetforest.growing.boosting import LARGEST, LEAST_GAIN, Boost, boosted_trees
+from budgetforest.inference.predict import answerer, charge, labels, ladder, scores
+from budgetforest.runtime.arrays import LEAF
+from budgetforest.selection.auto import thresholds
+from budgetforest.trees.forest import BELIEF, Answer, Context, Voting, first_trees, join, shares
+from budgetforest.trees.tree import BY_CATEGORY, next_node
+from samples import parts_of, priced, sample_of
 from trees import labelled_rows
 
 pytestmark = pytest.mark.usefixtures("quiet")

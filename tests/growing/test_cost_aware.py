@@ -1,45 +1,17 @@
 """Growth that knows what is already paid, against the same in plain Python."""
 
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice, pairwise
+from itertools import islice
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from budgetforest.arrays import LEAF
-from budgetforest.binning import hash_rows, to_columns
-from budgetforest.costs import Costs
-from budgetforest.draws import in_order
-from budgetforest.grow import Sample
-from budgetforest.saving import LEAST_GAIN, Growth, grow_saving
-from budgetforest.table import Schema
-from budgetforest.tree import BY_CATEGORY, next_node
+from budgetforest.growing.cost_aware import LEAST_GAIN, Growth, grow_saving
+from budgetforest.runtime.arrays import LEAF
+from budgetforest.trees.tree import BY_CATEGORY, next_node
+from samples import parts_of, priced, sample_of
 from trees import labelled_rows
-
-
-def sample_of(X, y, weight=None, nominal=()):
-    m = X.shape[1]
-    categories = tuple(tuple(range(4)) if j in nominal else None for j in range(m))
-    schema = Schema(tuple(f"x{j}" for j in range(m)), categories)
-    weight = np.ones(len(y), np.int32) if weight is None else np.asarray(weight, np.int32)
-    label = y.astype(np.int32)
-    by_class = np.argsort(label, kind="stable")
-    place = np.empty(len(y), np.int32)
-    place[by_class] = np.arange(len(y))
-    with ThreadPoolExecutor(1) as pool:
-        columns = to_columns(X, place, weight, schema, ranked=False, max_bins=256, pool=pool)
-    order = in_order(hash_rows(X, label, schema), 0)
-    ends, upto = np.cumsum(np.bincount(label)), np.cumsum(weight[order])
-    return Sample(columns, ends, weight[by_class], place[order], upto, int(weight.sum()))
-
-
-def priced(cost, group=None, discount=None):
-    cost = np.asarray(cost, float)
-    group = np.arange(len(cost), dtype=np.int32) if group is None else np.asarray(group, np.int32)
-    discount = np.zeros(len(cost)) if discount is None else np.asarray(discount, float)
-    return Costs(cost, discount, group, tuple(map(str, range(int(group.max()) + 1))))
 
 
 def growth_for(m, k, **others):
@@ -50,22 +22,6 @@ def entropy(labels, weight):
     shares = np.bincount(labels, weight)
     shares = shares[shares > 0]
     return float(-(shares * np.log(shares / shares.sum())).sum())
-
-
-def parts_of(column, nominal):
-    """Every way to part rows by a feature, as tuples of row masks."""
-    missing = np.isnan(column)
-    values = np.unique(column[~missing])
-    if nominal:
-        yield tuple(m for m in [*(column == v for v in values), missing] if m.any())
-        return
-    for low, high in pairwise(values):
-        left = column <= (low + high) / 2
-        yield left, ~left
-        if missing.any():
-            yield left | missing, ~(left | missing)
-    if missing.any() and len(values):
-        yield ~missing, missing
 
 
 def best_saving(X, y, weight, rows, owned, opened, costs, rate, nominal):

@@ -4,8 +4,8 @@ import numba
 import numpy as np
 import pytest
 
-from budgetforest.rows import MANY, Cells, counter_for, profile_for
-from budgetforest.rows import fill_profile as fill_inner
+from budgetforest.growing.histogram import MANY, Cells, counter_for, profile_for
+from budgetforest.growing.histogram import fill_profile as fill_inner
 
 
 @numba.njit

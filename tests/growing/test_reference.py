@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import reference
 from budgetforest import Powers
-from budgetforest.budget import within_budget
+from budgetforest.selection.paper import budget_rf
 from trees import as_rows, labelled_rows, nested, one_tree
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -85,7 +85,7 @@ def test_forest_keeps_the_trees_that_budget_rf_keeps(data, budget):
             have.update(reference.walk(tree, row)[0])
         return np.mean([len(have) for have in met]), 0.0
 
-    assert within_budget(trees, meter, budget, most=10).trees == kept
+    assert budget_rf(trees, meter, budget, most=10).trees == kept
 
 
 @pytest.mark.parametrize("alpha", [0, 1])

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from budgetforest.bundles import IN_TURNS, signposts, visit_alike, votes_of
-from budgetforest.lanes import LANES
-from budgetforest.tree import MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
-from budgetforest.walks import visit_leaves
+from budgetforest.inference.batch_walk import IN_TURNS, signposts, visit_alike, votes_of
+from budgetforest.runtime.simd import LANES
+from budgetforest.trees.tree import MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
+from budgetforest.trees.walk import visit_leaves
 
 THRESHOLDS = [0.0, -0.0, 0.1, -1.5, 1e-40, -1e30, 1e300, np.inf]
 """A chain of nodes asks for each: right goes on, left is a leaf."""

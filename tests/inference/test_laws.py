@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import budgetforest.charge
+import budgetforest.inference.predict
 from budgetforest import (
     BudgetForestClassifier,
     BudgetForestWarning,
@@ -127,7 +127,7 @@ def test_block_size_changes_nothing(data, block):
     model = forest(X, y)
     whole = model.predict_proba(X), model.acquisition_cost(X), model.acquired_features(X)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(budgetforest.charge, "BLOCK", block)
+        patch.setattr(budgetforest.inference.predict, "BLOCK", block)
         parts = model.predict_proba(X), model.acquisition_cost(X), model.acquired_features(X)
     for a, b in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(a, b)

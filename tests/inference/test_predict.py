@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from budgetforest import BudgetForestClassifier
-from budgetforest.charge import answerer, charge, labels, scores, spent
-from budgetforest.forest import Answer, shares
+from budgetforest.inference.predict import answerer, charge, labels, scores, spent
+from budgetforest.trees.forest import Answer, shares
 
 PAPER = {"method": "paper", "alpha": 0, "max_trees": 7}
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgetforest import BudgetForestClassifier
-from budgetforest.charge import charge
-from budgetforest.course import course_of
-from budgetforest.forest import Answer
+from budgetforest.inference.predict import charge
+from budgetforest.inference.trace import course_of
+from budgetforest.trees.forest import Answer
 from trees import labelled_rows
 
 pytestmark = pytest.mark.usefixtures("quiet")

@@ -14,7 +14,7 @@ from budgetforest import (
     InvalidParameter,
     cost_error_curve,
 )
-from budgetforest.curve import curve_of, envelope, interval, precision_at
+from budgetforest.report.curve import curve_of, envelope, interval, precision_at
 
 COSTS = st.floats(0, 10)
 

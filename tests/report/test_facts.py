@@ -10,12 +10,13 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 
 from budgetforest import BudgetForestClassifier, InvalidData, MissingExtra, cost_error_curve
-from budgetforest.charge import charge
-from budgetforest.curve import FREE
-from budgetforest.forest import Answer
-from budgetforest.peers import from_sklearn
-from budgetforest.report import facts, flow, rows
+from budgetforest.inference.predict import charge
+from budgetforest.report import facts, flow
+from budgetforest.report import sample as rows
+from budgetforest.report.curve import FREE
 from budgetforest.report.facts import gather
+from budgetforest.trees.convert import from_sklearn
+from budgetforest.trees.forest import Answer
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -185,7 +186,7 @@ def test_a_bar_appears_for_a_person_who_waits(wine, monkeypatch, capsys):
     gather(*wine, title="")
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setattr("budgetforest.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("budgetforest.runtime.progress.PATIENCE", 0.0)
     gather(*wine, title="")
     assert "measuring the path" in capsys.readouterr().err
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from budgetforest.errors import near
+from budgetforest.runtime.errors import near
 
 NAMES = ["age", "Systolic pressure", "systolic_pressure_2", "mri", "blood_sugar", "blood_count", "Größe"]
 

@@ -57,7 +57,7 @@ def test_later_processes_start_fitting_within_a_second(tmp_path):
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    code = "from budgetforest import jit; print(jit.CACHE_FOLDER)"
+    code = "from budgetforest.runtime import jit; print(jit.CACHE_FOLDER)"
     assert run(code, NUMBA_CACHE_DIR=str(blocked)).strip() == "None"
 
 
@@ -65,7 +65,7 @@ PLANTED = """
 import warnings
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
-    from budgetforest import jit
+    from budgetforest.runtime import jit
 print(jit.CACHE_FOLDER, [(w.category.__name__, str(w.message)) for w in told], sep="|")
 """
 
@@ -149,7 +149,7 @@ def test_demo_compares_decides_a_row_and_writes_the_report(tmp_path, monkeypatch
 
 
 def test_every_module_says_what_it_owns():
-    for path in Path(budgetforest.__file__).parent.glob("*.py"):
+    for path in Path(budgetforest.__file__).parent.rglob("*.py"):
         assert path.read_text().startswith('"""'), path
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from budgetforest import BudgetForestClassifier, ground
-from budgetforest.threads import leave_if_alone, number_of, threads, while_awaited
+from budgetforest.runtime.threads import leave_if_alone, number_of, threads, while_awaited
 
 
 def test_work_ends_when_nobody_waits_and_what_has_not_begun_never_does():
@@ -56,7 +56,7 @@ def test_a_training_that_is_stopped_leaves_its_boosting(monkeypatch):
     def stop(*given, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ground.OwnGround, "independent", stop)
+    monkeypatch.setattr(ground.LocalBackend, "independent", stop)
     X = np.random.default_rng(0).random((200, 3))
     with pytest.raises(KeyboardInterrupt):
         BudgetForestClassifier(2, random_state=0, n_jobs=2).fit(X, X[:, 0] > X[:, 1])

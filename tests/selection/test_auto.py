@@ -26,12 +26,11 @@ from budgetforest import (
     ground,
     step,
 )
-from budgetforest.budget import PLAIN, Offer, Point, Recipe, careful_path, surest, without_hopeless
-from budgetforest.charge import charge, labels, ladder
-from budgetforest.costs import read_costs
-from budgetforest.crossfit import ENOUGH, Record, turns
-from budgetforest.forest import BELIEF, Answer
-from budgetforest.frontier import (
+from budgetforest.data.costs import read_costs
+from budgetforest.data.rows import Rows, Totals, totals_of
+from budgetforest.data.validation import training_rows, validation_rows
+from budgetforest.inference.predict import charge, labels, ladder
+from budgetforest.selection.auto import (
     STEPS,
     Allowed,
     first_allowed,
@@ -41,9 +40,12 @@ from budgetforest.frontier import (
     smaller_pool,
     thresholds,
 )
-from budgetforest.intake import training_rows, validation_rows
-from budgetforest.train import Rows, Totals, n_rows, totals_of
-from budgetforest.tree import next_node
+from budgetforest.selection.candidates import PLAIN, Candidate, Point, Recipe
+from budgetforest.selection.crossfit import ENOUGH, Record, turns
+from budgetforest.selection.path import careful_path, surest, without_hopeless
+from budgetforest.selection.settings import n_rows
+from budgetforest.trees.forest import BELIEF, Answer
+from budgetforest.trees.tree import next_node
 from trees import labelled_rows
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -197,7 +199,7 @@ POINTS = st.lists(st.tuples(st.floats(0, 50), st.floats(0, 1)), min_size=1, max_
 @given(POINTS, st.integers(10, 5000))
 def test_careful_path_is_near_the_best_at_every_budget(points, n_rows):
     recipe = Recipe(features=3)
-    offer = Offer(recipe, [], [Point(recipe, 1, *point, 0.5) for point in points], 1)
+    offer = Candidate(recipe, [], [Point(recipe, 1, *point, 0.5) for point in points], 1)
     path = careful_path([offer], n_rows)
     assert [p.cost for p in path] == sorted({p.cost for p in path})
     for cost in {p.cost for p in offer.points}:
@@ -212,7 +214,7 @@ def test_trees_that_are_let_go_are_on_no_path(drawn, n_rows):
     for size, points in enumerate(drawn):
         recipe = Recipe(features=size)
         exits = [Point(recipe, 1, *point, 0.5) for point in points]
-        offer = Offer(recipe, ["a tree"], [*exits, Point(recipe, 1, 60.0, 0.5)], 1)
+        offer = Candidate(recipe, ["a tree"], [*exits, Point(recipe, 1, 60.0, 0.5)], 1)
         offers.append(offer)
         kept = without_hopeless([*kept, offer], n_rows)
     there = {offer.recipe for offer in kept if offer.trees}
@@ -332,13 +334,13 @@ def test_training_rows_take_their_turn_once_each():
 
 def test_errors_of_forests_grown_alike_are_added():
     few, more = (Totals(n, np.array([n]), 0) for n in (10, 30))
-    offer = Offer(
+    offer = Candidate(
         Recipe(features=3, rate=0.2), [], [Point(Recipe(features=3, rate=0.2), 4, 1.0, 0.5, 0.7)], 1
     )
     other = Point(Recipe(features=3, rate=0.3), 9, 1.2, 0.1, 0.7)
     record = Record()
-    record.add(0, [Offer(other.recipe, [], [other], 1)], more)
-    record.add(0, [Offer(PLAIN, [], [Point(PLAIN, 9, 2.0, 0.9, 0.7)], 1)], more)
+    record.add(0, [Candidate(other.recipe, [], [other], 1)], more)
+    record.add(0, [Candidate(PLAIN, [], [Point(PLAIN, 9, 2.0, 0.9, 0.7)], 1)], more)
     (found,) = record.corrected(0, [offer], few)
     assert found.points == [offer.points[0]._replace(error=(5 + 3) / 40)]
 
@@ -612,7 +614,7 @@ def test_a_forest_that_asks_for_nothing_has_not_the_error_of_those_that_ask():
     recipe, judged = Recipe(features=1), Totals(100, np.array([50, 50]), 0)
 
     def offer(*points):
-        return [Offer(recipe, [], [Point(recipe, 1, *point) for point in points], 1)]
+        return [Candidate(recipe, [], [Point(recipe, 1, *point) for point in points], 1)]
 
     record = Record()
     record.add(0, offer((2.0, 0.1, 0.5), (2.0, 0.1, 0.9)), judged)
@@ -629,7 +631,7 @@ def test_a_lucky_exit_has_the_error_of_those_that_cost_no_more(times):
     few, many = (Totals(n, np.array([n]), 0) for n in (10, 90))
 
     def offer(*points):
-        return [Offer(recipe, [], [Point(recipe, 1, *point) for point in points], 1)]
+        return [Candidate(recipe, [], [Point(recipe, 1, *point) for point in points], 1)]
 
     record = Record()
     record.add(0, offer((0.0, 0.5, 0.5), (0.9, 0.4, 0.6), (times, 0.1, 0.7)), many)

@@ -8,11 +8,11 @@ from scipy.optimize import linprog
 from scipy.sparse import lil_array
 
 from budgetforest import BudgetForestClassifier
-from budgetforest.arrays import LEAF
-from budgetforest.charge import charge
-from budgetforest.closure import best_part, closure_of, pruned, value
-from budgetforest.forest import Answer, Context, join
-from budgetforest.tree import next_node
+from budgetforest.inference.predict import charge
+from budgetforest.runtime.arrays import LEAF
+from budgetforest.selection.min_cut import best_part, closure_of, pruned, value
+from budgetforest.trees.forest import Answer, Context, join
+from budgetforest.trees.tree import next_node
 from trees import labelled_rows
 
 
@@ -67,7 +67,7 @@ def forest_of(X, y, **parameters):
     return BudgetForestClassifier(**few | parameters).fit(X, y).forest_
 
 
-@pytest.mark.filterwarnings("ignore::budgetforest.errors.UnusualData")
+@pytest.mark.filterwarnings("ignore::budgetforest.runtime.errors.UnusualData")
 @given(
     data=labelled_rows(),
     rate=st.sampled_from([0.0, 0.003, 0.02, 0.1, 1.0]),

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import reference
 from budgetforest import ThresholdPairs
-from budgetforest.impurity import ThresholdPairs as Pairs
-from budgetforest.impurity import compiled, value_of
-from budgetforest.tree import family
+from budgetforest.growing.impurity import ThresholdPairs as Pairs
+from budgetforest.growing.impurity import compiled, value_of
+from budgetforest.trees.tree import family
 from trees import nested, one_tree
 
 

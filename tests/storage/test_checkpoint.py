@@ -12,7 +12,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 from budgetforest import BudgetForestClassifier, InvalidParameter, NotAModelFile
-from budgetforest.checkpoint import described
+from budgetforest.storage.checkpoint import described
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -137,7 +137,7 @@ FINGERPRINT = """
 import numpy as np
 from functools import partial
 from numba import njit
-from budgetforest import checkpoint
+from budgetforest.storage import checkpoint
 LIMIT = 3.0
 @njit
 def helper(x):

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from budgetforest import BudgetForestClassifier, InvalidData, MissingExtra, load, save, to_json, to_onnx
-from budgetforest.forest import Voting
-from budgetforest.table import to_matrix
+from budgetforest.data.table import to_matrix
+from budgetforest.trees.forest import Voting
 from saved import KINDS, budgets, later_rows, source_of, trained
 
 

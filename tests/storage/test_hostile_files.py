@@ -15,12 +15,11 @@ from budgetforest import (
     InvalidData,
     InvalidParameter,
     NotAModelFile,
-    container,
     load,
-    modelfile,
     save,
     to_json,
 )
+from budgetforest.storage import container, modelfile
 from saved import KINDS, budgets, forged, later_rows, trained
 
 TRIED = int(os.environ.get("FUZZ", "1000"))

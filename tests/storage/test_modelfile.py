@@ -29,15 +29,14 @@ from budgetforest import (
     NewerModelFile,
     NotAModelFile,
     __version__,
-    container,
     load,
-    modelfile,
     save,
 )
+from budgetforest.storage import container, modelfile
 from saved import KINDS, budgets, forged, later_rows, source_of, table, trained
 from trees import labelled_rows
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 
 
 @pytest.fixture(autouse=True)

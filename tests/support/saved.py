@@ -8,7 +8,8 @@ import warnings
 import numpy as np
 import pandas as pd
 
-from budgetforest import BudgetForestClassifier, container
+from budgetforest import BudgetForestClassifier
+from budgetforest.storage import container
 
 N = 300
 

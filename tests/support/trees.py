@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from budgetforest import BudgetForestClassifier
-from budgetforest.arrays import LEAF
-from budgetforest.forest import tree_of
-from budgetforest.tree import BY_CATEGORY
+from budgetforest.runtime.arrays import LEAF
+from budgetforest.trees.forest import tree_of
+from budgetforest.trees.tree import BY_CATEGORY
 
 
 def nested(model, number=0):

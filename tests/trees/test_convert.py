@@ -11,12 +11,12 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from budgetforest import InvalidCosts, InvalidParameter
-from budgetforest.arrays import LEAF
-from budgetforest.charge import charge, scores
-from budgetforest.costs import read_costs
-from budgetforest.forest import Answer, Context, first_trees, join, tree_of
-from budgetforest.peers import from_catboost, from_lightgbm, from_sklearn
-from budgetforest.tree import next_node
+from budgetforest.data.costs import read_costs
+from budgetforest.inference.predict import charge, scores
+from budgetforest.runtime.arrays import LEAF
+from budgetforest.trees.convert import from_catboost, from_lightgbm, from_sklearn
+from budgetforest.trees.forest import Answer, Context, first_trees, join, tree_of
+from budgetforest.trees.tree import next_node
 
 PRICES = {
     "uneven": lambda m: (np.arange(m) % 7 + 0.5, None),

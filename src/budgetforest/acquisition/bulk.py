@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.acquisition import UNAVAILABLE, number_of, share_bounds
-from budgetforest.arrays import Flags, Floats, Ids
-from budgetforest.charge import scores
-from budgetforest.drivers import Policy, check_policy, try_again
-from budgetforest.errors import FeatureUnavailable, InvalidData, InvalidParameter, near
-from budgetforest.forest import Answer, Forest, shares
-from budgetforest.ledger import open_ledger
-from budgetforest.settle import look_at
-from budgetforest.waiting import walked_for
+from budgetforest.acquisition.drivers import Policy, check_policy, try_again
+from budgetforest.acquisition.session import UNAVAILABLE, number_of, share_bounds
+from budgetforest.inference.early_exit import look_at
+from budgetforest.inference.exit_state import walked_for
+from budgetforest.inference.ledger import open_ledger
+from budgetforest.inference.predict import scores
+from budgetforest.runtime.arrays import Flags, Floats, Ids
+from budgetforest.runtime.errors import FeatureUnavailable, InvalidData, InvalidParameter, near
+from budgetforest.trees.forest import Answer, Forest, shares
 
 Source = Callable[[str, Sequence[Any]], Sequence[Any]]
 """``source(feature, rows) -> values``, one for each row, None where there is none."""

@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeAlias
 
-from budgetforest.acquisition import UNAVAILABLE, Acquisition, Decision, number_of
-from budgetforest.errors import FeatureUnavailable, InvalidParameter
+from budgetforest.acquisition.session import UNAVAILABLE, Acquisition, Decision, number_of
+from budgetforest.runtime.errors import FeatureUnavailable, InvalidParameter
 
 Policy: TypeAlias = Literal["route", "raise"] | Callable[[str, Exception, int], bool]
 """What to do when a feature cannot be had: follow the learned side of missing values and pay nothing, raise,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from budgetforest.acquisition import Acquisition, Decision, acquire, checked_limit
-from budgetforest.drivers import Policy, decide, decide_async
-from budgetforest.errors import InvalidParameter
-from budgetforest.forest import Forest
-from budgetforest.progress import row_progress
+from budgetforest.acquisition.drivers import Policy, decide, decide_async
+from budgetforest.acquisition.session import Acquisition, Decision, acquire, checked_limit
+from budgetforest.runtime.errors import InvalidParameter
+from budgetforest.runtime.progress import row_progress
+from budgetforest.trees.forest import Forest
 
 if TYPE_CHECKING:
-    from budgetforest.bulk import Decisions, Source
+    from budgetforest.acquisition.bulk import Decisions, Source
 
 
 class LiveAcquisition:
@@ -93,7 +93,7 @@ class LiveAcquisition:
         where a value is not known. In every round the source is called once for each feature that rows wait
         for, with all of them, at most ``in_flight`` calls at a time.
         """
-        from budgetforest.bulk import check_in_flight, decide_rows
+        from budgetforest.acquisition.bulk import check_in_flight, decide_rows
 
         self._check_trained()
         if hasattr(rows, "columns"):

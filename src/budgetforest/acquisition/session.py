@@ -25,10 +25,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import LEAF
-from budgetforest.errors import InvalidData, InvalidParameter, InvalidValue, near
-from budgetforest.forest import BELIEF, Answer, Forest, Voting, belief_at, shares, slack_of
-from budgetforest.tree import next_node
+from budgetforest.runtime.arrays import LEAF
+from budgetforest.runtime.errors import InvalidData, InvalidParameter, InvalidValue, near
+from budgetforest.trees.forest import BELIEF, Answer, Forest, Voting, belief_at, shares, slack_of
+from budgetforest.trees.tree import next_node
 
 
 class Unavailable(Enum):

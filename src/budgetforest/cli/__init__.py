@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from budgetforest import __version__
-from budgetforest.cli.wording import in_options
-from budgetforest.errors import BudgetForestError
+from budgetforest.cli.messages import in_options
+from budgetforest.runtime.errors import BudgetForestError
 
 COMMANDS = ("costs", "train", "predict", "curve", "acquire", "report", "show", "export", "demo")
 """In the order of their use; each is a function in the file of its name."""

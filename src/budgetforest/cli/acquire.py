@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from budgetforest.cli.inputs import Amount, load_model, model_argument
 from budgetforest.cli.output import json_option, write_json
-from budgetforest.cli.sources import Amount, load_model, model_argument
-from budgetforest.errors import InvalidData, InvalidValue, near
+from budgetforest.runtime.errors import InvalidData, InvalidValue, near
 
 if TYPE_CHECKING:
-    from budgetforest.acquisition import Acquisition, Decision, Need
-    from budgetforest.table import Schema
+    from budgetforest.acquisition.session import Acquisition, Decision, Need
+    from budgetforest.data.table import Schema
 
 
 @click.command()
@@ -71,7 +71,7 @@ def _known(pairs: tuple[str, ...], schema: Schema) -> dict[str, Any]:
 
 def _describe(flow: Acquisition, need: Need) -> None:
     """What is known so far, and what is asked for next."""
-    from budgetforest.forest import Voting
+    from budgetforest.trees.forest import Voting
 
     state = flow.decide()
     if flow.trace:
@@ -87,7 +87,7 @@ def _describe(flow: Acquisition, need: Need) -> None:
 
 def _votes(least: tuple[float, ...], most: tuple[float, ...], state: Decision) -> str:
     """Votes of every class that can still win any, and what is believed."""
-    from budgetforest.acquisition import quoted
+    from budgetforest.acquisition.session import quoted
 
     outlook = zip(map(quoted, state.classes), least, most, state.belief, strict=True)
     return ", ".join(f"{name} {low:g} to {high:g} (belief {b:.0%})" for name, low, high, b in outlook if high)
@@ -95,7 +95,7 @@ def _votes(least: tuple[float, ...], most: tuple[float, ...], state: Decision) -
 
 def _beliefs(state: Decision) -> str:
     """What is believed of every class: scores of boosted trees are no votes."""
-    from budgetforest.acquisition import quoted
+    from budgetforest.acquisition.session import quoted
 
     beliefs = zip(map(quoted, state.classes), state.belief, strict=True)
     return ", ".join(f"{name} {b:.0%}" for name, b in beliefs)
@@ -134,8 +134,8 @@ def _kind(name: str, schema: Schema) -> str:
 
 def _value(text: str, name: str, schema: Schema) -> Any:
     """What a person typed, as the feature has it."""
-    from budgetforest.acquisition import UNAVAILABLE
-    from budgetforest.reading.coding import UNSEEN, Coder
+    from budgetforest.acquisition.session import UNAVAILABLE
+    from budgetforest.files.coding import UNSEEN, Coder
 
     text = text.strip()
     if text == "unknown" or text in schema.missing:

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from budgetforest.cli.cells import guarded
+from budgetforest.cli.inputs import TYPED, data_options, is_pipe, open_pipe, open_source
 from budgetforest.cli.output import OutFile, json_option, text_output, write_json
-from budgetforest.cli.sources import TYPED, data_options, is_pipe, open_pipe, open_source
 
 COLUMNS = ("feature", "cost", "group", "discount_cost")
 
@@ -40,7 +40,7 @@ def template(
     later ones their discount_cost, or their cost if theirs is empty. In a group without any discount_cost
     all have the same cost: the first pays it, the rest are free.
     """
-    from budgetforest.reading.header import place_of
+    from budgetforest.files.header import place_of
 
     names = _columns(data, sql, database)
     left_out = [target, *drop] if target is not None else list(drop)
@@ -61,7 +61,7 @@ def template(
 def _columns(data: Path | None, sql: str | None, database: str | None) -> tuple[str, ...]:
     """The columns of DATA; of a delimited file only the first line is read."""
     if data is not None and sql is None and database is None and data.suffix.lower() not in TYPED:
-        from budgetforest.reading.header import header_of, read_header
+        from budgetforest.files.header import header_of, read_header
 
         return (header_of(*open_pipe(data)) if is_pipe(data) else read_header(data)).names
     return open_source(data, sql, database).names

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from budgetforest.cli.output import OutFile, json_option, print_table, write_json, written_whole
-from budgetforest.cli.sources import (
+from budgetforest.cli.inputs import (
     data_options,
     labelled_rows,
     load_model,
@@ -15,6 +14,7 @@ from budgetforest.cli.sources import (
     open_source,
     target_option,
 )
+from budgetforest.cli.output import OutFile, json_option, print_table, write_json, written_whole
 
 
 @click.command()

@@ -17,7 +17,7 @@ def demo(folds: int, as_json: bool) -> None:
     """
     from rich.console import Console
 
-    from budgetforest.demo import run
+    from budgetforest.cli.demonstration import run
 
     console = Console(stderr=as_json, quiet=as_json)
     compared = run(console, folds)

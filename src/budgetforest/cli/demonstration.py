@@ -13,11 +13,11 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold
 
-from budgetforest.charge import charge
-from budgetforest.classifier import BudgetForestClassifier
-from budgetforest.errors import MissingExtra, UnusualData
-from budgetforest.forest import Answer
-from budgetforest.peers import from_sklearn
+from budgetforest.estimators.classifier import BudgetForestClassifier
+from budgetforest.inference.predict import charge
+from budgetforest.runtime.errors import MissingExtra, UnusualData
+from budgetforest.trees.convert import from_sklearn
+from budgetforest.trees.forest import Answer
 
 TREES = (1, 2, 3, 5, 10, 25, 100)
 STORY_BUDGET = 16

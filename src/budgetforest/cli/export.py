@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
+from budgetforest.cli.inputs import load_model, model_argument
 from budgetforest.cli.output import OutFile, json_option, write_json, written_whole
-from budgetforest.cli.sources import load_model, model_argument
 
 
 def _json(model: Any) -> bytes:

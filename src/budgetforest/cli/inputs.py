@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
-from budgetforest.errors import InvalidData
+from budgetforest.runtime.errors import InvalidData
 
 if TYPE_CHECKING:
-    from budgetforest.reading.learning import Labelled
-    from budgetforest.reading.source import Source
+    from budgetforest.files.learning import Labelled
+    from budgetforest.files.source import Source
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -101,28 +101,28 @@ def open_source(data: Path | None, sql: str | None, database: str | None, *, aga
     if database is not None and sql is None:
         raise click.UsageError("--from names a database; say with --sql what to read from it")
     if sql is not None:
-        from budgetforest.reading.typed import open_query
+        from budgetforest.files.typed import open_query
 
         return open_query(sql, database)
     assert data is not None
     if is_pipe(data):
-        from budgetforest.reading.piped import Piped, copied
+        from budgetforest.files.piped import Piped, copied
 
         pipe, name = open_pipe(data)
         return Piped(click.get_current_context().with_resource(copied(pipe)) if again else pipe, name)
     if data.suffix.lower() in TYPED:
-        from budgetforest.reading.typed import open_file
+        from budgetforest.files.typed import open_file
 
         return open_file(data)
-    from budgetforest.reading.delimited import Delimited
+    from budgetforest.files.delimited import Delimited
 
     return Delimited(data)
 
 
 def labelled_rows(source: Source, model: Any, target: str | None, *, unseen: bool) -> Labelled:
     """All rows of a source with their labels, as the model knows them."""
-    from budgetforest.progress import late_progress
-    from budgetforest.reading.applying import Reader
+    from budgetforest.files.applying import Reader
+    from budgetforest.runtime.progress import late_progress
 
     target = target or model.forest_.schema.target
     if target is None:

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.arrays import Flags, Floats
-from budgetforest.charge import Answers
 from budgetforest.cli.cells import SPECIAL, listed, quoted
-from budgetforest.forest import Forest
-from budgetforest.jit import inner, kernel
+from budgetforest.inference.predict import Answers
+from budgetforest.runtime.arrays import Flags, Floats
+from budgetforest.runtime.jit import inner, kernel
+from budgetforest.trees.forest import Forest
 
 Bytes = NDArray[np.uint8]
 

@@ -13,7 +13,7 @@ from typing import Any, TextIO, TypeVar
 
 import click
 
-from budgetforest.atomic import replacing
+from budgetforest.runtime.atomic import replacing
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

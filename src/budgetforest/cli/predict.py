@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from budgetforest.cli.inputs import data_options, load_model, model_argument, open_source, unseen_option
 from budgetforest.cli.output import OutFile, json_option, plain, text_output, written_whole, wrong_ending
-from budgetforest.cli.sources import data_options, load_model, model_argument, open_source, unseen_option
 
 if TYPE_CHECKING:
-    from budgetforest.arrays import Flags
-    from budgetforest.charge import Answers
-    from budgetforest.forest import Forest
-    from budgetforest.reading.applying import Reader
-    from budgetforest.reading.source import Block
+    from budgetforest.files.applying import Reader
+    from budgetforest.files.source import Block
+    from budgetforest.inference.predict import Answers
+    from budgetforest.runtime.arrays import Flags
+    from budgetforest.trees.forest import Forest
 
 Columns = dict[str, Any]
 """Some rows of the output, by column: lists, and arrays of shares."""
@@ -71,8 +71,8 @@ def predict(
     proba_CLASS for each class: what the trees believe by what was paid for, or with --answer proba
     the shares of all votes. Files may be larger than memory.
     """
-    from budgetforest.forest import asked_features
-    from budgetforest.reading.applying import Reader
+    from budgetforest.files.applying import Reader
+    from budgetforest.trees.forest import asked_features
 
     if out is not None and (wrong := wrong_ending(out, JSON if as_json else CSV)):
         raise click.BadParameter(wrong, param_hint="--out")
@@ -110,8 +110,8 @@ def _answers(
     shape: Callable[[Forest, Kept, Answers], Result],
 ) -> Iterator[Result]:
     """The answers for every block of rows, in a certain shape; some blocks are in work at the same time."""
-    from budgetforest.charge import answerer
-    from budgetforest.progress import late_progress
+    from budgetforest.inference.predict import answerer
+    from budgetforest.runtime.progress import late_progress
 
     forest = model.forest_
     answers_for = answerer(forest, model._answer(answer))
@@ -130,8 +130,8 @@ def _answers(
 
 def _copied(name: str, block: Block, column: int) -> list[str]:
     """A column of a source of that name, as texts."""
-    from budgetforest.reading.coding import text_of
-    from budgetforest.reading.learning import placed
+    from budgetforest.files.coding import text_of
+    from budgetforest.files.learning import placed
 
     cells = block.raw(column)
     with placed(name, block, cells):
@@ -163,8 +163,8 @@ def _in_order(
 
 def _kept_columns(keep: Sequence[str], reader: Reader, forest: Forest) -> dict[str, int]:
     """Where the columns stand that are copied."""
-    from budgetforest.errors import InvalidData
-    from budgetforest.reading.header import place_of
+    from budgetforest.files.header import place_of
+    from budgetforest.runtime.errors import InvalidData
 
     for name in {*ANSWERS, *_share_names(forest)} & set(keep):
         raise InvalidData(f"--keep is {name!r}, and so is a column of the answers; rename that of the data")
@@ -232,7 +232,7 @@ def _write_parquet(answers: Iterator[Columns], path: Path) -> None:
 
 
 def _arrow() -> tuple[Callable[..., Any], Any]:
-    from budgetforest.errors import MissingExtra
+    from budgetforest.runtime.errors import MissingExtra
 
     try:
         import pyarrow as pa

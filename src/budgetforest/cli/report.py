@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from budgetforest.cli.output import OutFile, json_option, write_json, written_whole
-from budgetforest.cli.sources import (
+from budgetforest.cli.inputs import (
     FILE,
     data_options,
     is_pipe,
@@ -18,9 +17,10 @@ from budgetforest.cli.sources import (
     open_source,
     target_option,
 )
+from budgetforest.cli.output import OutFile, json_option, write_json, written_whole
 
 if TYPE_CHECKING:
-    from budgetforest.reading.learning import Labelled
+    from budgetforest.files.learning import Labelled
 
 
 @click.command()

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from budgetforest.cli.inputs import load_model, model_argument
 from budgetforest.cli.output import json_option, print_table, write_json
-from budgetforest.cli.sources import load_model, model_argument
-from budgetforest.errors import InvalidParameter
+from budgetforest.runtime.errors import InvalidParameter
 
 
 @click.command()
@@ -26,7 +26,7 @@ def show(model: Path, budget: float | None, number: int | None, certificates: bo
     if number is not None and not 1 <= number <= loaded.n_trees_:
         raise InvalidParameter(f"--tree is {number}; this forest has the trees 1 to {loaded.n_trees_}")
     if number is not None:
-        from budgetforest.drawing import tree_lines, tree_nodes
+        from budgetforest.trees.text import tree_lines, tree_nodes
 
         if as_json:
             write_json(tree_nodes(loaded.forest_, number - 1))
@@ -44,7 +44,7 @@ def show(model: Path, budget: float | None, number: int | None, certificates: bo
 
 def _document(model: Any) -> dict[str, Any]:
     """All that is shown, as data."""
-    from budgetforest.forest import Voting
+    from budgetforest.trees.forest import Voting
 
     schema, costs = model.forest_.schema, model.costs_
     trees = _trees_per_feature(model)

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
+from budgetforest.cli.inputs import BUDGET, FILE, Amount, data_options, is_pipe, open_source, tell_unlabelled
 from budgetforest.cli.output import OutFile, json_option, write_json
-from budgetforest.cli.sources import BUDGET, FILE, Amount, data_options, is_pipe, open_source, tell_unlabelled
 
 
 def _some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int:
@@ -31,7 +31,7 @@ def _some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int
     "--checkpoint",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Keep what is done here; after a kill the same command goes on from there, to the same forest.",
+    help="StepCache what is done here; after a kill the same command goes on from there, to the same forest.",
 )
 @click.option("--drop", multiple=True, metavar="COL", help="A column that is no feature; may be repeated.")
 @click.option("--categorical", multiple=True, metavar="COL", help="A column whose numbers are categories.")
@@ -93,9 +93,9 @@ def train(
 ) -> None:
     """Train a forest within a budget and write it to a model file."""
     from budgetforest import BudgetForestClassifier, save
-    from budgetforest.progress import late_progress
-    from budgetforest.reading.applying import Reader
-    from budgetforest.reading.learning import Wish, learn_rows
+    from budgetforest.files.applying import Reader
+    from budgetforest.files.learning import Wish, learn_rows
+    from budgetforest.runtime.progress import late_progress
 
     if out is None and (data is None or is_pipe(data)):
         raise click.UsageError("DATA is no file, so name that of the model with --out")

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from budgetforest.dask.cluster import Cluster, cluster_of
-from budgetforest.dask.sources import at_hand, blocks_of, by_blocks, is_spread, n_bytes_of
-from budgetforest.dask.training import fit_by_rows, fit_by_trees
-from budgetforest.errors import ClusterFailed, InvalidParameter
-from budgetforest.progress import progress
+from budgetforest.dask.fitting import fit_by_rows, fit_by_trees
+from budgetforest.dask.inputs import at_hand, blocks_of, by_blocks, is_spread, n_bytes_of
+from budgetforest.runtime.errors import ClusterFailed, InvalidParameter
+from budgetforest.runtime.progress import progress
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-    from budgetforest.arrays import Anything
-    from budgetforest.classifier import BudgetForestClassifier
+    from budgetforest.estimators.classifier import BudgetForestClassifier
+    from budgetforest.runtime.arrays import Anything
 
 __all__ = ["acquisition_cost", "fit", "predict"]
 
@@ -65,18 +65,21 @@ def fit(
     with unchanged_if_lost(classifier), cluster_of(client) as cluster:
         if spread != "rows" and not is_spread(X):
             validation = validation_at_hand(cluster, validation)
-            return fit_by_trees(cluster, classifier, X, y, validation, sample_weight, checkpoint)
+            fit_by_trees(cluster, classifier, X, y, validation, sample_weight, checkpoint)
+            return classifier
         with progress(classifier.verbose) as tell:
             tell("blocks", 0, 1, "reading")
             blocks = blocks_of(cluster, X, y, sample_weight)
             if by_rows(cluster, blocks, spread):
                 tell("blocks", 1, 1)
-                return fit_by_rows(cluster, classifier, blocks, validation, checkpoint, tell)
+                fit_by_rows(cluster, classifier, blocks, validation, checkpoint, tell)
+                return classifier
             rows = at_hand(cluster, blocks)
             tell("blocks", 1, 1)
             del blocks  # workers need not keep them
         validation = validation_at_hand(cluster, validation)
-        return fit_by_trees(cluster, classifier, rows.X, rows.y, validation, rows.weight, checkpoint)
+        fit_by_trees(cluster, classifier, rows.X, rows.y, validation, rows.weight, checkpoint)
+        return classifier
 
 
 @contextmanager

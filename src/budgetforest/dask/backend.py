@@ -1,4 +1,4 @@
-"""The ground of ``method="auto"`` with rows spread over workers: trees by levels, sums over blocks.
+"""The backend whose rows are spread over workers: trees by levels, sums over blocks.
 
 Of rows only what pruning looks at comes to the client: about a thousand, whatever their number. Few rows come
 there as a whole, and forests are tasks.
@@ -6,7 +6,7 @@ there as a whole, and forests are tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor
 from fractions import Fraction
 from functools import partial
@@ -14,60 +14,88 @@ from functools import partial
 import numpy as np
 from distributed import Future
 
-from budgetforest.arrays import Flags
-from budgetforest.boost import Boost
-from budgetforest.crossfit import n_turns
+from budgetforest.dask.binning import coded
 from budgetforest.dask.cluster import Cluster
-from budgetforest.dask.coding import coded
-from budgetforest.dask.forests import boosted_trees, reusing_trees, saving_trees
-from budgetforest.dask.levels import are_few
-from budgetforest.dask.places import turns_of
-from budgetforest.dask.rows import part_of, rest_of, totals
+from budgetforest.dask.evaluation import meter_on
+from budgetforest.dask.forests import boosted_trees, reusing_trees, saving_trees, spread_trees
+from budgetforest.dask.global_order import turns_of
+from budgetforest.dask.level_growth import are_few
 from budgetforest.dask.trees import Growers
-from budgetforest.forest import Answer, Context, join
-from budgetforest.ground import Boosted, Ground, OwnGround, boost_pool, first_rows, growing
-from budgetforest.intake import constants
-from budgetforest.outcome import Outcome, added, error_of, outcomes_of
-from budgetforest.saving import Growth
-from budgetforest.train import Rows, Settings
-from budgetforest.tree import Tree
+from budgetforest.dask.validation import part_of, rest_of, totals
+from budgetforest.data.rows import Rows
+from budgetforest.data.validation import constants
+from budgetforest.growing.boosting import Boost
+from budgetforest.growing.cost_aware import Growth
+from budgetforest.growing.workspace import Plan
+from budgetforest.runtime.arrays import Flags
+from budgetforest.selection.backend import (
+    Backend,
+    Boosted,
+    BoostingPolicy,
+    LocalBackend,
+    Measured,
+    first_rows,
+)
+from budgetforest.selection.crossfit import n_turns
+from budgetforest.selection.evaluation import Outcome, added, error_of, outcomes_of
+from budgetforest.selection.settings import Settings
+from budgetforest.trees.forest import Answer, Context, join
+from budgetforest.trees.tree import Tree
 
 
-def ground_on(
-    cluster: Cluster, train: list[Future], validation: list[Future], settings: Settings, pool: Executor
-) -> tuple[Ground, Flags]:
-    """Where forests grow on rows in blocks, and which features are constant.
+def backend_on(
+    cluster: Cluster, train: list[Future], judged: list[Future], settings: Settings, pool: Executor
+) -> tuple[Backend, Flags]:
+    """A backend on rows in blocks, and which features are constant.
 
-    One worker would have all of few rows for every tree, so they come here once, and forests are tasks.
+    For ``method="auto"`` one worker would have all of few rows for every tree, so they come here once, and
+    forests are tasks.
     """
-    if are_few(totals(cluster, train + validation, settings.n_classes).rows):
-        rows, judged = (all_of(cluster.values(blocks)) for blocks in (train, validation))
-        return OwnGround(rows, judged, settings, pool, Growers(cluster)), constants(rows)
-    ground = SpreadGround(cluster, train, validation, settings)
-    return ground, ground.constant
+    if settings.auto and are_few(totals(cluster, train + judged, settings.n_classes).rows):
+        rows, others = (all_of(cluster.values(blocks)) for blocks in (train, judged))
+        ahead = 2 * cluster.n_threads
+        return LocalBackend(rows, others, settings, pool, Growers(cluster), ahead), constants(rows)
+    backend = DaskBackend(cluster, train, judged, settings)
+    return backend, backend.constant
 
 
-class SpreadGround:
-    """Rows in blocks on workers."""
+class DaskBackend:
+    """Rows in blocks on workers; of the paper's method only their codes."""
 
     def __init__(
-        self, cluster: Cluster, train: list[Future], validation: list[Future], settings: Settings
+        self, cluster: Cluster, train: list[Future], judged: list[Future], settings: Settings
     ) -> None:
-        self.train, self.validation = (
-            totals(cluster, blocks, settings.n_classes) for blocks in (train, validation)
-        )
-        self.cluster, self.blocks, self.judged, self.settings = cluster, train, validation, settings
-        self.rows, self.constant = coded(cluster, train, self.train, growing(settings))
+        k = settings.n_classes
+        self.train = totals(cluster, train, k)
+        self.validation = totals(cluster, judged, k) if judged else None
+        self.cluster, self.judged, self.settings = cluster, judged, settings
+        self.rows, self.constant = coded(cluster, train, self.train, settings.for_growing)
+        self.blocks = train if settings.auto else []
 
-    def turns(self) -> Iterator[Ground]:
+    @property
+    def _weight(self) -> int:
+        """Of all validation rows."""
+        assert self.validation is not None
+        return int(self.validation.counts.sum())
+
+    def greedy_trees(self, plan: Plan) -> Generator[Tree, None, None]:
+        """Trees of Algorithm 1."""
+        return spread_trees(self.cluster, self.rows, self.settings.seed, self.settings.max_trees, plan)
+
+    def meter(self, context: Context) -> Measured:
+        """Sums over blocks."""
+        return meter_on(self.cluster, self.judged, self.validation, context, self.settings)
+
+    def turns(self) -> Iterator[Backend]:
         """Other parts of the rows."""
+        assert self.validation is not None
         cluster, parts = self.cluster, n_turns(self.train, self.validation, self.settings)
         turn = turns_of(cluster, self.blocks, self.train, parts) if parts else []
         for part in range(parts):
             rest = cluster.each(rest_of, self.blocks, turn, part)
             judged = cluster.each(part_of, self.blocks, turn, part)
             if totals(cluster, judged, self.settings.n_classes).rows:
-                yield SpreadGround(cluster, rest + self.judged, judged, self.settings)
+                yield DaskBackend(cluster, rest + self.judged, judged, self.settings)
 
     def independent(self, growth: Growth, number: int, bootstrap: bool) -> Iterator[Tree]:
         """Several trees at a time."""
@@ -80,16 +108,16 @@ class SpreadGround:
         given = self.cluster, self.rows, growth, self.settings.costs, self.settings.seed, number, payers
         return lambda: list(reusing_trees(*given)) if number else []
 
-    def boosted(self, steps: Boost, context: Context, rounds: int) -> Callable[[], Boosted]:
+    def boosted(self, policy: BoostingPolicy) -> Callable[[], Boosted]:
         """The same."""
 
         def trees(boost: Boost) -> Iterator[Tree]:
             return boosted_trees(self.cluster, self.rows, boost, self.settings.costs, self.settings.seed)
 
-        return partial(boost_pool, trees, self._error, steps, context, rounds, self.settings.unit)
+        return partial(policy, trees, self._error)
 
     def _error(self, trees: list[Tree], context: Context) -> float:
-        weight, there = int(self.validation.counts.sum()), self._held(trees)
+        weight, there = self._weight, self._held(trees)
         given = weight, there, context, self.settings.answer
         return float(sum(self.cluster.values(self.cluster.each(error_in, self.judged, *given))))
 
@@ -104,7 +132,7 @@ class SpreadGround:
         self, trees: list[Tree], context: Context, sizes: Sequence[int], ends: Sequence[float]
     ) -> list[Outcome]:
         """Sums over blocks."""
-        weight, there = int(self.validation.counts.sum()), self._held(trees)
+        weight, there = self._weight, self._held(trees)
         given = weight, there, context, tuple(sizes), tuple(ends), self.settings.answer
         found = self.cluster.values(self.cluster.each(outcomes_of, self.judged, *given))
         return [added(blocks) for blocks in zip(*found, strict=True)]
@@ -120,7 +148,7 @@ def error_in(rows: Rows, weight: int, trees: list[Tree], context: Context, answe
 
 
 def first_of(unit: float, most: int, blocks: list[Rows]) -> Rows:
-    """The first rows of several blocks (``ground.first_rows``)."""
+    """The first rows of several blocks (``first_rows``)."""
     rows = all_of(blocks)
     return rows.take(first_rows(rows, unit, most))
 

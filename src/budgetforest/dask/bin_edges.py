@@ -14,14 +14,23 @@ from typing import NamedTuple
 import numpy as np
 from distributed import Future
 
-from budgetforest.arrays import Codes, Counts, Flags, Floats, Ids, Matrix
-from budgetforest.binning import COLUMN_BLOCK, Columns, code_type, columns_of, encode, keys_of, n_codes_of
 from budgetforest.dask.cluster import Cluster
-from budgetforest.dask.ways import Block
-from budgetforest.draws import in_order
-from budgetforest.points import Census, census_of, merged, points_of, quantile_edges
-from budgetforest.split import Splitter
-from budgetforest.train import Rows, Settings
+from budgetforest.dask.strategies import Block
+from budgetforest.data.bin_edges import Census, census_of, merged, points_of, quantile_edges
+from budgetforest.data.binning import (
+    COLUMN_BLOCK,
+    Columns,
+    code_type,
+    columns_of,
+    encode,
+    keys_of,
+    n_codes_of,
+)
+from budgetforest.data.rows import Rows
+from budgetforest.growing.split import Splitter
+from budgetforest.runtime.arrays import Codes, Counts, Flags, Floats, Ids, Matrix
+from budgetforest.runtime.random import in_order
+from budgetforest.selection.settings import Settings
 
 FEW, MANY = 2**10, 2**16
 """The least and the most pivots; distinct values of a column are brought together as they are up to these."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from distributed import Future
 
-from budgetforest.arrays import Flags
-from budgetforest.binning import Columns
+from budgetforest.dask.bin_edges import encoded, outline
 from budgetforest.dask.cluster import Cluster
-from budgetforest.dask.edges import encoded, outline
-from budgetforest.dask.levels import Spread
-from budgetforest.dask.places import starts_of
-from budgetforest.dask.ways import NO_SCORES, first_state
-from budgetforest.level import cells_of
-from budgetforest.train import Settings, Totals, draws_of
+from budgetforest.dask.global_order import starts_of
+from budgetforest.dask.level_growth import Spread
+from budgetforest.dask.strategies import NO_SCORES, first_state
+from budgetforest.data.binning import Columns
+from budgetforest.data.rows import Totals
+from budgetforest.growing.level_greedy import cells_of
+from budgetforest.runtime.arrays import Flags
+from budgetforest.selection.settings import Settings, draws_of
 
 
 def coded(cluster: Cluster, train: list[Future], total: Totals, settings: Settings) -> tuple[Spread, Flags]:

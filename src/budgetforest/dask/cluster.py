@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakSet
 
-from budgetforest.errors import ClusterFailed, InvalidParameter, MissingExtra
+from budgetforest.runtime.errors import ClusterFailed, InvalidParameter, MissingExtra
 
 try:
     import dask

@@ -11,13 +11,14 @@ from fractions import Fraction
 import numpy as np
 from distributed import Future
 
-from budgetforest.charge import Meter
 from budgetforest.dask.cluster import Cluster
-from budgetforest.forest import Context
-from budgetforest.ledger import Ledger
-from budgetforest.outcome import exact_sum
-from budgetforest.train import Measured, Rows, Settings, Totals, meter_of
-from budgetforest.tree import Tree
+from budgetforest.data.rows import Rows, Totals
+from budgetforest.inference.ledger import Ledger
+from budgetforest.selection.backend import Measured, meter_of
+from budgetforest.selection.evaluation import Meter, exact_sum
+from budgetforest.selection.settings import Settings
+from budgetforest.trees.forest import Context
+from budgetforest.trees.tree import Tree
 
 Sums = tuple[Fraction, Fraction]
 """Shares of cost and error."""

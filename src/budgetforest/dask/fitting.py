@@ -2,92 +2,80 @@
 
 from __future__ import annotations
 
-import os
-from functools import partial
+from typing import Any
 
 from distributed import Future
 
-from budgetforest import settings as check
-from budgetforest.arrays import Anything
-from budgetforest.classifier import BudgetForestClassifier
+from budgetforest.dask.backend import backend_on
 from budgetforest.dask.cluster import Cluster
-from budgetforest.dask.coding import coded
-from budgetforest.dask.forests import spread_trees
-from budgetforest.dask.ground import ground_on
-from budgetforest.dask.meters import meter_on
-from budgetforest.dask.places import held_out_of
-from budgetforest.dask.rows import SpreadIntake, other_rows, part_of, spread_rows, totals
-from budgetforest.dask.sources import blocks_of
+from budgetforest.dask.global_order import held_out_of
+from budgetforest.dask.inputs import blocks_of
 from budgetforest.dask.trees import Growers
-from budgetforest.errors import InvalidData
-from budgetforest.frontier import grow_frontier
-from budgetforest.intake import check_held_out, warn_of_absent_classes, warn_of_constants
-from budgetforest.progress import Tell
-from budgetforest.train import Settings, context_of, grow_offers
+from budgetforest.dask.validation import SpreadIntake, other_rows, part_of, spread_rows, totals
+from budgetforest.data.validation import check_held_out, warn_of_absent_classes, warn_of_constants
+from budgetforest.estimators.base import threads_of
+from budgetforest.estimators.fitting import Folder, adopt, fit_here
+from budgetforest.estimators.parameters import settings_of
+from budgetforest.runtime import params as check
+from budgetforest.runtime.arrays import Anything
+from budgetforest.runtime.errors import InvalidData
+from budgetforest.runtime.progress import ProgressCallback
+from budgetforest.selection.settings import Settings
+from budgetforest.selection.training import train
+from budgetforest.storage.checkpoint import cache_in
 
 ROW_STEPS = 3
 """What is done with rows in blocks before the first tree: checked, parted, encoded."""
 
-Folder = str | os.PathLike[str] | None
-
 
 def fit_by_trees(
     cluster: Cluster,
-    classifier: BudgetForestClassifier,
+    classifier: Any,
     X: Anything,
     y: Anything,
     validation: Anything,
     weight: Anything,
     checkpoint: Folder,
-) -> BudgetForestClassifier:
+) -> None:
     """Rows at hand; their codes go to every worker, and each grows whole trees."""
-    with classifier._threads() as (pool, _):
-        ahead = 2 * cluster.n_threads
-        return classifier._fit(X, y, validation, weight, checkpoint, pool, ahead, Growers(cluster))
+    growers, ahead = Growers(cluster), 2 * cluster.n_threads
+    with threads_of(classifier) as (pool, _):
+        fit_here(classifier, X, y, validation, weight, checkpoint, pool, growers, ahead)
 
 
 def fit_by_rows(
     cluster: Cluster,
-    classifier: BudgetForestClassifier,
+    classifier: Any,
     blocks: list[Future],
     validation: Anything,
     checkpoint: Folder,
-    tell: Tell,
-) -> BudgetForestClassifier:
+    tell: ProgressCallback,
+) -> None:
     """Rows stay in their blocks, which are taken over: the list is empty afterwards."""
     tell("rows", 0, ROW_STEPS, "checking")
     rows = spread_rows(cluster, classifier, blocks)
     blocks.clear()  # also the caller's: what is made of them is enough, and Dask knows how
-    classifier.classes_ = rows.classes
-    settings = classifier._settings(rows.schema, rows.unit)
+    settings = settings_of(classifier, rows.schema, rows.classes, rows.unit)
     tell("rows", 1, ROW_STEPS, "validation rows")
-    train, measured = parted(cluster, classifier, rows, validation, settings)
-    total = totals(cluster, train, settings.n_classes)
-    validated = totals(cluster, measured, settings.n_classes) if measured else None
-    if validation is not None and validated is not None:
-        warn_of_absent_classes(validated.counts, rows.classes)
-    keep = classifier._keep(checkpoint, total, validated, settings)
+    train_blocks, judged = parted(cluster, classifier, rows, validation, settings)
+    schema, classes = rows.schema, rows.classes
+    del rows
     tell("rows", 2, ROW_STEPS, "edges and codes")
-    with classifier._threads() as (pool, _):
-        if settings.auto:
-            ground, constant = ground_on(cluster, train, measured, settings, pool)
-            tell("rows", ROW_STEPS, ROW_STEPS)
-            warn_of_constants(constant, rows.schema)
-            offers = grow_frontier(ground, settings, tell, keep)
-        else:
-            grown, constant = coded(cluster, train, total, settings)
-            tell("rows", ROW_STEPS, ROW_STEPS)
-            warn_of_constants(constant, rows.schema)
-            del rows, train  # codes are enough
-            trees = partial(spread_trees, cluster, grown, settings.seed, settings.max_trees)
-            meter = partial(meter_on, cluster, measured, validated, context_of(total, settings), settings)
-            offers = list(grow_offers(trees, meter, settings, tell, keep))
-    return classifier._conclude(offers, total, validated, settings)
+    with threads_of(classifier) as (pool, _):
+        backend, constant = backend_on(cluster, train_blocks, judged, settings, pool)
+        del train_blocks
+        tell("rows", ROW_STEPS, ROW_STEPS)
+        if validation is not None and backend.validation is not None:
+            warn_of_absent_classes(backend.validation.counts, classes)
+        warn_of_constants(constant, schema)
+        cache = cache_in(checkpoint, backend.train, backend.validation, settings)
+        result = train(backend, settings, tell, cache)
+    adopt(classifier, result, classes)
 
 
 def parted(
     cluster: Cluster,
-    classifier: BudgetForestClassifier,
+    classifier: Any,
     rows: SpreadIntake,
     validation: Anything,
     settings: Settings,

@@ -6,15 +6,15 @@ from collections.abc import Generator, Iterator
 
 import numpy as np
 
-from budgetforest.boost import Boost, drawn_of, first_scores, with_first
-from budgetforest.costs import Costs
 from budgetforest.dask.cluster import Cluster
-from budgetforest.dask.levels import Spread, grow_trees
-from budgetforest.dask.ways import NO_SCORES, Boosting, Greedy, Saving, Way, after_tree, first_state
-from budgetforest.draws import tree_key
-from budgetforest.room import Plan
-from budgetforest.saving import Growth
-from budgetforest.tree import Tree
+from budgetforest.dask.level_growth import Spread, grow_trees
+from budgetforest.dask.strategies import NO_SCORES, Boosting, Greedy, Saving, Way, after_tree, first_state
+from budgetforest.data.costs import Costs
+from budgetforest.growing.boosting import Boost, drawn_of, first_scores, with_first
+from budgetforest.growing.cost_aware import Growth
+from budgetforest.growing.workspace import Plan
+from budgetforest.runtime.random import tree_key
+from budgetforest.trees.tree import Tree
 
 FIRST_TREES, TREES = 2, 8
 """Trees grown at a time, at first and later: every row has a place in each of them."""

@@ -14,10 +14,10 @@ import numpy as np
 from distributed import Future
 from numpy.typing import NDArray
 
-from budgetforest.arrays import Counts, Flags, Ids, Keys
 from budgetforest.dask.cluster import Cluster
-from budgetforest.draws import places
-from budgetforest.train import Rows, Totals
+from budgetforest.data.rows import Rows, Totals
+from budgetforest.runtime.arrays import Counts, Flags, Ids, Keys
+from budgetforest.runtime.random import places
 
 RANGE_ROWS = 2**22
 """Rows of a range, about."""

@@ -12,9 +12,9 @@ import numpy as np
 from dask.base import is_dask_collection
 from distributed import Future
 
-from budgetforest.arrays import Anything
 from budgetforest.dask.cluster import Cluster
-from budgetforest.errors import InvalidData, near
+from budgetforest.runtime.arrays import Anything
+from budgetforest.runtime.errors import InvalidData, near
 
 
 class Raw(NamedTuple):

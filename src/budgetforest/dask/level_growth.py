@@ -17,11 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from distributed import Future
 
-from budgetforest.arrays import Counts, Ids, Keys
-from budgetforest.binning import Columns
 from budgetforest.dask.cluster import Cluster
-from budgetforest.dask.limbs import Level, Limb, hang_children, whole
-from budgetforest.dask.ways import (
+from budgetforest.dask.partial_tree import Level, Limb, hang_children, whole
+from budgetforest.dask.strategies import (
     Block,
     Gathered,
     Nodes,
@@ -32,9 +30,11 @@ from budgetforest.dask.ways import (
     for_growth,
     joined,
 )
-from budgetforest.draws import draw_own_rows
-from budgetforest.level import Splits, Standing, move_rows
-from budgetforest.tree import Tree, empty_tree
+from budgetforest.data.binning import Columns
+from budgetforest.growing.level_greedy import Splits, Standing, move_rows
+from budgetforest.runtime.arrays import Counts, Ids, Keys
+from budgetforest.runtime.random import draw_own_rows
+from budgetforest.trees.tree import Tree, empty_tree
 
 LEAST_SMALL = 4096
 """A node of so few rows is always small."""

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Ids
-from budgetforest.draws import mix
-from budgetforest.forest import moved
-from budgetforest.level import Splits
-from budgetforest.tree import BY_CATEGORY, Tree, empty_tree
+from budgetforest.growing.level_greedy import Splits
+from budgetforest.runtime.arrays import Ids
+from budgetforest.runtime.random import mix
+from budgetforest.trees.forest import moved
+from budgetforest.trees.tree import BY_CATEGORY, Tree, empty_tree
 
 
 @dataclass

@@ -12,17 +12,17 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.arrays import Counts, Flags, Ids, Keys
-from budgetforest.binning import Columns
-from budgetforest.boost import Boost, Slopes, boosted_below, slopes_at, sums_for
-from budgetforest.boost_level import choose_boosts, slopes_of_block
-from budgetforest.costs import Costs
-from budgetforest.grow import grow_below, with_all_branches
-from budgetforest.level import Splits, Standing, cells_of, choose_splits, counts_of_block
-from budgetforest.room import Plan
-from budgetforest.saving import Growth, Owned, nothing_owned, saving_below
-from budgetforest.saving_level import choose_savings, follow_tree, lacking_in_block, take_met
-from budgetforest.tree import Tree
+from budgetforest.data.binning import Columns
+from budgetforest.data.costs import Costs
+from budgetforest.growing.boosting import Boost, Slopes, boosted_below, slopes_at, sums_for
+from budgetforest.growing.cost_aware import Acquired, Growth, nothing_acquired, saving_below
+from budgetforest.growing.greedytree import grow_below, with_all_branches
+from budgetforest.growing.level_boosting import choose_boosts, slopes_of_block
+from budgetforest.growing.level_cost_aware import choose_savings, follow_tree, lacking_in_block, take_met
+from budgetforest.growing.level_greedy import Splits, Standing, cells_of, choose_splits, counts_of_block
+from budgetforest.growing.workspace import Plan
+from budgetforest.runtime.arrays import Counts, Flags, Ids, Keys
+from budgetforest.trees.tree import Tree
 
 NO_SCORES: Counts = np.zeros(0, np.int64)
 """Of trees that are not boosted."""
@@ -41,7 +41,7 @@ class Block(NamedTuple):
 class State(NamedTuple):
     """What the rows of a block remember of the trees before; empty where it does not matter."""
 
-    owned: Owned
+    owned: Acquired
     scores: Counts
     """(n, k) of boosted trees, so far."""
     slopes: Slopes
@@ -264,16 +264,16 @@ def added(parts: Sequence[Sums]) -> Sums:
 def first_state(block: Block, costs: Costs, pays: bool, start: Counts) -> State:
     """Nobody has anything; ``start`` (k) are the first scores, none for trees that are not boosted."""
     n = len(block.label)
-    owned = nothing_owned(n, costs)
+    owned = nothing_acquired(n, costs)
     if not pays:
-        owned = Owned._make(part[:0] for part in owned)
+        owned = Acquired._make(part[:0] for part in owned)
     scores = np.tile(start, (n, 1))
     return State(owned, scores, slopes_for(scores, block.label))
 
 
 def after_tree(block: Block, state: State, tree: Tree, group: Ids) -> State:
     """What rows remember once they have followed a tree; a new state, since tasks may be run again."""
-    owned, scores = Owned._make(part.copy() for part in state.owned), state.scores.copy()
+    owned, scores = Acquired._make(part.copy() for part in state.owned), state.scores.copy()
     follow_tree(block.columns, tree, group, owned, scores)
     return State(owned, scores, slopes_for(scores, block.label))
 
@@ -289,7 +289,7 @@ def for_growth(state: State, rows: Any) -> State:
     """What a tree on some of the rows must know; scores stay."""
     bit = (rows & 7).astype(np.uint8)
     return State(
-        Owned._make(_packed(part[:, rows >> 3] >> bit & 1) for part in state.owned),
+        Acquired._make(_packed(part[:, rows >> 3] >> bit & 1) for part in state.owned),
         state.scores[:0],
         state.slopes[rows],
     )
@@ -305,14 +305,14 @@ def joined(states: Sequence[State], order: Ids) -> State:
         return _packed(np.concatenate(flags, axis=1).take(order, axis=1))
 
     return State(
-        Owned._make(together(parts) for parts in zip(*owned, strict=True)),
+        Acquired._make(together(parts) for parts in zip(*owned, strict=True)),
         scores[0],
         np.concatenate(slopes).take(order, axis=0),
     )
 
 
 def _packed(flags: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Bits of ``Owned`` from bytes."""
+    """Bits of ``Acquired`` from bytes."""
     return np.packbits(flags, axis=1, bitorder="little")
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from distributed import Future
 
 from budgetforest.dask.cluster import Cluster
-from budgetforest.grow import Sample
-from budgetforest.train import Rows
+from budgetforest.data.rows import Rows
+from budgetforest.growing.greedytree import Sample
 
 
 class Growers(Executor):

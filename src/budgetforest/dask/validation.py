@@ -13,14 +13,15 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y
 
-from budgetforest.arrays import Counts, Floats
-from budgetforest.binning import hash_rows
 from budgetforest.dask.cluster import Cluster
-from budgetforest.dask.sources import Raw
-from budgetforest.intake import accepted, check_totals, known_rows, later_rows, learn_names, sum_of
-from budgetforest.outcome import exact_sum
-from budgetforest.table import Schema, learn_schema, merged_schema
-from budgetforest.train import Rows, Scale, Totals, in_units, scale_for, together, totals_of
+from budgetforest.dask.inputs import Raw
+from budgetforest.data.binning import hash_rows
+from budgetforest.data.rows import Rows, Totals, together, totals_of
+from budgetforest.data.table import Schema, learn_schema, merged_schema
+from budgetforest.data.validation import accepted, check_totals, known_rows, later_rows, learn_names, sum_of
+from budgetforest.data.weights import Scale, in_units, scale_for
+from budgetforest.runtime.arrays import Counts, Floats
+from budgetforest.selection.evaluation import exact_sum
 
 
 class SpreadIntake(NamedTuple):

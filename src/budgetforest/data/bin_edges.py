@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Counts, Floats, Ids, Matrix
-from budgetforest.jit import inner, kernel
+from budgetforest.runtime.arrays import Counts, Floats, Ids, Matrix
+from budgetforest.runtime.jit import inner, kernel
 
 MANY = 2**12
 """Rows of a column that is not sorted."""

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Codes, Counts, Flags, Floats, Ids, Keys, Matrix
-from budgetforest.draws import add_cells, name_key
-from budgetforest.jit import kernel
-from budgetforest.points import BUCKETS, bucket_of, find_points, per_unit
-from budgetforest.table import Numbers, Schema
-from budgetforest.threads import number_of
+from budgetforest.data.bin_edges import BUCKETS, bucket_of, find_points, per_unit
+from budgetforest.data.table import Numbers, Schema
+from budgetforest.runtime.arrays import Codes, Counts, Flags, Floats, Ids, Keys, Matrix
+from budgetforest.runtime.jit import kernel
+from budgetforest.runtime.random import add_cells, name_key
+from budgetforest.runtime.threads import number_of
 
 ROW_BLOCK = 1024
 """Rows hashed, or read, at a time."""

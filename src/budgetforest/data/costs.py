@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Anything, Counts, Flags, Floats, Ids
-from budgetforest.errors import InvalidCosts, alike, near
+from budgetforest.runtime.arrays import Anything, Counts, Flags, Floats, Ids
+from budgetforest.runtime.errors import InvalidCosts, alike, near
 
 PRICE_COLUMNS = ("feature", "cost", "group", "discount_cost")
 """What a price list may say of a feature; other columns are not read."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from budgetforest.arrays import MAX_CODES, Anything, Flags, Ids, Matrix
-from budgetforest.errors import InvalidData, InvalidParameter, near
+from budgetforest.runtime.arrays import MAX_CODES, Anything, Flags, Ids, Matrix
+from budgetforest.runtime.errors import InvalidData, InvalidParameter, near
 
 if TYPE_CHECKING:  # a decision of a single row needs no dataframes
     import narwhals as nw

@@ -14,7 +14,12 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _check_y, validate_data
 
-from budgetforest.arrays import (
+from budgetforest.data.binning import hash_rows, single_valued
+from budgetforest.data.holdout import hold_out
+from budgetforest.data.rows import Rows
+from budgetforest.data.table import Schema, Table, as_frame, learn_schema, names_of, to_matrix
+from budgetforest.data.weights import in_units, scale_for
+from budgetforest.runtime.arrays import (
     FEW_CLASSES,
     MAX_CODES,
     MOST_WEIGHT,
@@ -25,10 +30,7 @@ from budgetforest.arrays import (
     Ids,
     Matrix,
 )
-from budgetforest.binning import hash_rows, single_valued
-from budgetforest.errors import InvalidData, UnusualData
-from budgetforest.table import Schema, Table, as_frame, learn_schema, names_of, to_matrix
-from budgetforest.train import Rows, hold_out, in_units, scale_for
+from budgetforest.runtime.errors import InvalidData, UnusualData
 
 
 class Intake(NamedTuple):

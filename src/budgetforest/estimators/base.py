@@ -8,24 +8,36 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-from budgetforest import settings as check
-from budgetforest.arrays import Anything, Flags, Floats, Matrix
-from budgetforest.budget import Point
-from budgetforest.costs import Costs
-from budgetforest.errors import InvalidParameter
-from budgetforest.forest import Answer, Forest, importances, shares
-from budgetforest.frame import to_dataframe
-from budgetforest.live import LiveAcquisition
-from budgetforest.trained import Trained, best_within, forest_at, path_within, warn_of_idle
+from budgetforest.acquisition.live import LiveAcquisition
+from budgetforest.data.costs import Costs
+from budgetforest.runtime import params as check
+from budgetforest.runtime.arrays import Anything, Flags, Floats, Matrix
+from budgetforest.runtime.errors import InvalidParameter
+from budgetforest.selection.candidates import Point
+from budgetforest.selection.result import TrainingResult, best_within, forest_at, path_within, warn_of_idle
+from budgetforest.trees.dataframe import to_dataframe
+from budgetforest.trees.forest import Answer, Forest, importances, shares
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-    from budgetforest.certificate import Certificate
     from budgetforest.report import Report
+    from budgetforest.trees.certificate import Certificate
+
+
+@contextmanager
+def threads_of(model: Any) -> Iterator[tuple[ThreadPoolExecutor, int]]:
+    """As many threads as a model's ``n_jobs`` says, and how many that are."""
+    from joblib import effective_n_jobs
+
+    from budgetforest.runtime.threads import threads
+
+    n_jobs = effective_n_jobs(model.n_jobs)
+    with threads(n_jobs) as pool:
+        yield pool, n_jobs
 
 
 class Prediction(LiveAcquisition):
@@ -39,7 +51,7 @@ class Prediction(LiveAcquisition):
     alpha_: float
     n_trees_: int
     training_: dict[str, Any]
-    _trained: Trained
+    _trained: TrainingResult
     _within: float
     """The budget in use."""
 
@@ -66,7 +78,7 @@ class Prediction(LiveAcquisition):
         warn_of_idle(self._trained, budget, best)
         return other
 
-    def _use(self, trained: Trained, budget: float) -> Point | None:
+    def _use(self, trained: TrainingResult, budget: float) -> Point | None:
         """Put the best forest within a budget to use; returns its place on the path."""
         best = best_within(trained, budget)
         self._trained, self._within = trained, budget
@@ -78,21 +90,14 @@ class Prediction(LiveAcquisition):
         self.n_trees_ = self.forest_.n_trees
         return best
 
-    @contextmanager
-    def _threads(self) -> Iterator[tuple[ThreadPoolExecutor, int]]:
-        from joblib import effective_n_jobs
-
-        from budgetforest.threads import threads
-
-        n_jobs = effective_n_jobs(self.n_jobs)
-        with threads(n_jobs) as pool:
-            yield pool, n_jobs
+    def _threads(self) -> AbstractContextManager[tuple[ThreadPoolExecutor, int]]:
+        return threads_of(self)
 
     # Tables ------------------------------------------------------------------------------------
 
     def predict(self, X: Anything) -> Any:
         """The label of each row; ties go to the lowest class."""
-        from budgetforest.charge import labels
+        from budgetforest.inference.predict import labels
 
         forest, X = self._forest_and_rows(X)
         with self._threads() as (pool, _):
@@ -100,7 +105,7 @@ class Prediction(LiveAcquisition):
 
     def predict_proba(self, X: Anything) -> Floats:
         """(rows, classes): shares of votes, mean frequencies, shares of counts; softmax of boosted scores."""
-        from budgetforest.charge import scores
+        from budgetforest.inference.predict import scores
 
         forest, X = self._forest_and_rows(X)
         with self._threads() as (pool, _):
@@ -108,14 +113,14 @@ class Prediction(LiveAcquisition):
 
     def acquisition_cost(self, X: Anything, *, answer: str | None = None) -> Floats:
         """What each row pays for its label or its scores; ``answer`` is the estimator's by default."""
-        from budgetforest.charge import spent
+        from budgetforest.inference.predict import spent
 
         found: Floats = self._paid(spent, X, answer)
         return found
 
     def acquired_features(self, X: Anything, *, answer: str | None = None) -> Flags:
         """(rows, features): which features each row pays for."""
-        from budgetforest.charge import charge
+        from budgetforest.inference.predict import charge
 
         found: Flags = self._paid(charge, X, answer).acquired
         return found
@@ -143,7 +148,7 @@ class Prediction(LiveAcquisition):
     @property
     def certificates_(self) -> list[Certificate]:
         """For each tree: max-cost, lower bound of the optimum, their ratio, the theorem's factor."""
-        from budgetforest.certificate import certify
+        from budgetforest.trees.certificate import certify
 
         self._check_trained()
         forest = self.forest_

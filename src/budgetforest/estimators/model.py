@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from budgetforest.arrays import Anything, Matrix
-from budgetforest.prediction import Prediction
-from budgetforest.table import read_rows
-from budgetforest.trained import Trained
+from budgetforest.data.table import read_rows
+from budgetforest.estimators.base import Prediction
+from budgetforest.runtime.arrays import Anything, Matrix
+from budgetforest.selection.result import TrainingResult
 
 
 class Model(Prediction):
@@ -28,7 +28,7 @@ class Model(Prediction):
     training_ : dict of version, rows, validation_rows, seed, parameters
     """
 
-    def __init__(self, trained: Trained, budget: float | None) -> None:
+    def __init__(self, trained: TrainingResult, budget: float | None) -> None:
         self.budget = budget
         self.n_jobs: int | None = None
         self.verbose = 0

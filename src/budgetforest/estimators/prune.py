@@ -13,21 +13,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from budgetforest import __version__
-from budgetforest import settings as check
-from budgetforest.arrays import Anything, Ids, Matrix
-from budgetforest.budget import Offer, Point, Recipe
-from budgetforest.charge import labels, spent
-from budgetforest.closure import best_part, closure_of, pruned
-from budgetforest.costs import read_costs
-from budgetforest.errors import BudgetTooSmall, InvalidData, InvalidParameter
-from budgetforest.forest import Answer, Context, Forest, Voting, first_trees, join, tree_of
-from budgetforest.model import Model
-from budgetforest.peers import check_forest, from_sklearn
-from budgetforest.prediction import Prediction
-from budgetforest.progress import late_progress
-from budgetforest.table import names_of, read_rows
-from budgetforest.trained import Trained, best_within
-from budgetforest.tree import Tree
+from budgetforest.data.costs import read_costs
+from budgetforest.data.table import names_of, read_rows
+from budgetforest.estimators.base import Prediction
+from budgetforest.estimators.model import Model
+from budgetforest.inference.predict import labels, spent
+from budgetforest.runtime import params as check
+from budgetforest.runtime.arrays import Anything, Ids, Matrix
+from budgetforest.runtime.errors import BudgetTooSmall, InvalidData, InvalidParameter
+from budgetforest.runtime.progress import late_progress
+from budgetforest.selection.candidates import Candidate, Point, Recipe
+from budgetforest.selection.min_cut import best_part, closure_of, pruned
+from budgetforest.selection.result import TrainingResult, best_within
+from budgetforest.trees.convert import check_forest, from_sklearn
+from budgetforest.trees.forest import Answer, Context, Forest, Voting, first_trees, join, tree_of
+from budgetforest.trees.tree import Tree
 
 FIRST, STEP, HALVINGS = 2.0**-10, 4.0, 6
 """The first rate, as a share of what all is worth; how much larger the next; then steps closer."""
@@ -79,9 +79,9 @@ def prune(
             BudgetTooSmall,
             stacklevel=2,
         )
-    trained = Trained(
+    trained = TrainingResult(
         context=whole.context._replace(threshold=math.inf),
-        offers=[Offer(best.point.recipe, best.trees, [best.point], 1)],
+        candidates=[Candidate(best.point.recipe, best.trees, [best.point], 1)],
         path=[best.point],
         surest=best.point,
         budget=limit,

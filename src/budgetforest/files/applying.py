@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Flags, Floats
-from budgetforest.errors import InvalidData, InvalidValue
-from budgetforest.reading.coding import UNSEEN, Coder, text_of
-from budgetforest.reading.header import place_of
-from budgetforest.reading.learning import Labelled, Tell, coded, placed
-from budgetforest.reading.source import Block, Source
-from budgetforest.table import Schema, Table
+from budgetforest.data.table import Schema, Table
+from budgetforest.files.coding import UNSEEN, Coder, text_of
+from budgetforest.files.header import place_of
+from budgetforest.files.learning import Labelled, ProgressCallback, coded, placed
+from budgetforest.files.source import Block, Source
+from budgetforest.runtime.arrays import Flags, Floats
+from budgetforest.runtime.errors import InvalidData, InvalidValue
 
 
 class Piece(NamedTuple):
@@ -51,7 +51,9 @@ class Reader:
         for block in self.source.blocks():
             yield Piece(Table(self.matrix(block), self.schema), block)
 
-    def labelled(self, target: str, classes: Sequence[Any], tell: Tell = lambda upto: None) -> Labelled:
+    def labelled(
+        self, target: str, classes: Sequence[Any], tell: ProgressCallback = lambda upto: None
+    ) -> Labelled:
         """All rows that have a label, with it."""
         column = place_of(target, self.source.names, "which should be the target", self.source.name)
         coder = Coder(classes, self.schema.missing)

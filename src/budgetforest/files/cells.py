@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.arrays import Ids
-from budgetforest.jit import inner, kernel
+from budgetforest.runtime.arrays import Ids
+from budgetforest.runtime.jit import inner, kernel
 
 Bytes = NDArray[np.uint8]
 

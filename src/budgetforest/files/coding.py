@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from budgetforest.errors import near
-from budgetforest.reading.header import decoded
+from budgetforest.files.header import decoded
+from budgetforest.runtime.errors import near
 
 WHOLE = re.compile(r"[+-]?\d{1,18}(\.0*)?")
 UNSEEN = -1.0

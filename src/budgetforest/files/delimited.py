@@ -9,9 +9,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from budgetforest.arrays import Flags
-from budgetforest.errors import InvalidData
-from budgetforest.reading.cells import (
+from budgetforest.files.cells import (
     LF,
     RAGGED,
     STRAY,
@@ -22,9 +20,11 @@ from budgetforest.reading.cells import (
     split_plain,
     split_rows,
 )
-from budgetforest.reading.digits import NUMBER, OTHER, UNSURE, pack, read_numbers
-from budgetforest.reading.header import LONGEST, Header, read_header
-from budgetforest.reading.source import Numbers
+from budgetforest.files.digits import NUMBER, OTHER, UNSURE, pack, read_numbers
+from budgetforest.files.header import LONGEST, Header, read_header
+from budgetforest.files.source import Numbers
+from budgetforest.runtime.arrays import Flags
+from budgetforest.runtime.errors import InvalidData
 
 CHUNK = 1 << 21
 """Bytes read at a time: enough rows to predict at full speed, little memory."""

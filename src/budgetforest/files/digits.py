@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.arrays import Flags, Floats, Ids
-from budgetforest.jit import inner, kernel
-from budgetforest.reading.cells import SPACE, Bytes, Cells
+from budgetforest.files.cells import SPACE, Bytes, Cells
+from budgetforest.runtime.arrays import Flags, Floats, Ids
+from budgetforest.runtime.jit import inner, kernel
 
 COMMA, DOT, PLUS, MINUS, ZERO, NINE = (ord(sign) for sign in ",.+-09")
 LOWER, EXPONENT = 32, ord("e")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from budgetforest.errors import InvalidData, near
+from budgetforest.runtime.errors import InvalidData, near
 
 DELIMITERS = ",;\t|"
 BOM = b"\xef\xbb\xbf"

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import FEW_CLASSES, MAX_CODES, Floats
-from budgetforest.errors import InvalidData, UnusualData
-from budgetforest.reading.coding import LearningCoder, labels_of, text_of
-from budgetforest.reading.header import NotText, place_of
-from budgetforest.reading.source import Block, Source
-from budgetforest.table import MISSING, Schema, Table
+from budgetforest.data.table import MISSING, Schema, Table
+from budgetforest.files.coding import LearningCoder, labels_of, text_of
+from budgetforest.files.header import NotText, place_of
+from budgetforest.files.source import Block, Source
+from budgetforest.runtime.arrays import FEW_CLASSES, MAX_CODES, Floats
+from budgetforest.runtime.errors import InvalidData, UnusualData
 
 COMMA = re.compile(rb"\s*[+-]?\d*,\d+\s*")
 """A number with a decimal comma, in a file whose cells are separated by commas."""
 
-Tell = Callable[[int], None]
+ProgressCallback = Callable[[int], None]
 """Told how much of a source has been read."""
 
 
@@ -46,7 +46,7 @@ class Wish(NamedTuple):
     """Texts for missing values, besides the usual ones."""
 
 
-def learn_rows(source: Source, wish: Wish, tell: Tell = lambda upto: None) -> Labelled:
+def learn_rows(source: Source, wish: Wish, tell: ProgressCallback = lambda upto: None) -> Labelled:
     """All rows with a label, and the schema that later rows have to follow."""
     target = place_of(wish.target, source.names, "which should be the target", source.name)
     left_out = {place_of(name, source.names, "which should be dropped", source.name) for name in wish.drop}
@@ -104,7 +104,7 @@ def _collect(
     features: Sequence[int],
     nominal: set[int],
     missing: tuple[str, ...],
-    tell: Tell,
+    tell: ProgressCallback,
 ) -> Labelled:
     """The second reading: numbers, and categories by first appearance, then in order."""
     coders = {j: LearningCoder(missing) for j in [*sorted(nominal), target]}

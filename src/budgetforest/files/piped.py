@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from budgetforest.reading.delimited import Delimited
-from budgetforest.reading.header import header_of
+from budgetforest.files.delimited import Delimited
+from budgetforest.files.header import header_of
 
 
 class Piped(Delimited):

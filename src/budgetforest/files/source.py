@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from budgetforest.arrays import Flags, Floats
+from budgetforest.runtime.arrays import Flags, Floats
 
 
 class Numbers(NamedTuple):

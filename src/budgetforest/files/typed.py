@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from budgetforest.arrays import Flags
-from budgetforest.errors import InvalidData, MissingExtra
-from budgetforest.reading.coding import text_of
-from budgetforest.reading.delimited import numeric
-from budgetforest.reading.header import unique
-from budgetforest.reading.source import Numbers
+from budgetforest.files.coding import text_of
+from budgetforest.files.delimited import numeric
+from budgetforest.files.header import unique
+from budgetforest.files.source import Numbers
+from budgetforest.runtime.arrays import Flags
+from budgetforest.runtime.errors import InvalidData, MissingExtra
 
 BATCH = 1 << 15
 """Rows of a batch, at most."""

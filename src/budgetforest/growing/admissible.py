@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Anything, Floats
-from budgetforest.impurity import Impurity, choose, compiled, value_of
+from budgetforest.growing.impurity import Impurity, choose, compiled, value_of
+from budgetforest.runtime.arrays import Anything, Floats
 
 SLACK = 1e-9
 """Relative rounding that is not held against an impurity."""

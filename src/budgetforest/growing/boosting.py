@@ -18,12 +18,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.arrays import LEAF, Codes, Counts, Flags, Floats, Ids
-from budgetforest.binning import Columns
-from budgetforest.costs import Costs
-from budgetforest.draws import mix, tree_key
-from budgetforest.forest import BELIEF
-from budgetforest.grow import (
+from budgetforest.data.binning import Columns
+from budgetforest.data.costs import Costs
+from budgetforest.growing.cost_aware import Acquired, acquire, is_tried, nothing_acquired, price_of
+from budgetforest.growing.greedytree import (
     LEFT,
     RIGHT,
     Sample,
@@ -33,10 +31,12 @@ from budgetforest.grow import (
     labels_of,
     make_leaf,
 )
-from budgetforest.jit import inner, kernel
-from budgetforest.rows import Cells, partition, partition_by_code
-from budgetforest.saving import Owned, acquire, is_tried, nothing_owned, price_of
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, only_first, room_for_nodes
+from budgetforest.growing.histogram import Cells, partition, partition_by_code
+from budgetforest.runtime.arrays import LEAF, Codes, Counts, Flags, Floats, Ids
+from budgetforest.runtime.jit import inner, kernel
+from budgetforest.runtime.random import mix, tree_key
+from budgetforest.trees.forest import BELIEF
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, only_first, room_for_nodes
 
 GRADIENT = 2**20
 """Gradients are whole numbers of 1 / GRADIENT."""
@@ -98,7 +98,7 @@ def boosted_trees(sample: Sample, boost: Boost, costs: Costs, seed: int) -> Iter
     """Trees without end, each correcting the sum of those before."""
     label, k = labels_of(sample), boost.n_classes
     n = len(label)
-    owned = nothing_owned(n, costs)
+    owned = nothing_acquired(n, costs)
     start = first_scores(np.bincount(label, sample.weight, k))
     scores = np.tile(start, (n, 1))
     sums = sums_for(sample.columns, k, n)
@@ -139,7 +139,7 @@ def boosted_below(
     rows: Ids,
     boost: Boost,
     costs: Costs,
-    owned: Owned,
+    owned: Acquired,
     key: np.uint64,
     scores: Counts,
     sums: Sums,
@@ -216,7 +216,7 @@ def boosted_tree(
     rows: Ids,
     boost: Boost,
     prices: tuple[Floats, Floats, Ids],
-    owned: Owned,
+    owned: Acquired,
     root_key: np.uint64,
     scores: Counts,
     tree: Tree,
@@ -366,7 +366,7 @@ def _best_cut(
     found: int,
     boost: Boost,
     prices: tuple[Floats, Floats, Ids],
-    owned: Owned,
+    owned: Acquired,
     key: np.uint64,
     worth: float,
     sums: Sums,

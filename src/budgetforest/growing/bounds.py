@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.arrays import Codes, Counts, Flags, Floats, Ids
-from budgetforest.binning import Columns
-from budgetforest.impurity import evaluate_columns
-from budgetforest.jit import inner
-from budgetforest.split import LEAST_DROP, Measure, Node, is_better
+from budgetforest.data.binning import Columns
+from budgetforest.growing.impurity import evaluate_columns
+from budgetforest.growing.split import LEAST_DROP, Measure, Node, is_better
+from budgetforest.runtime.arrays import Codes, Counts, Flags, Floats, Ids
+from budgetforest.runtime.jit import inner
 
 LANES = 32
 """Features are counted in such portions; the width of a row of codes is a multiple."""

@@ -20,11 +20,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.arrays import LEAF, Codes, Counts, Flags, Floats, Ids
-from budgetforest.binning import Columns
-from budgetforest.costs import Costs
-from budgetforest.draws import mix, tree_key, uniform
-from budgetforest.grow import (
+from budgetforest.data.binning import Columns
+from budgetforest.data.costs import Costs
+from budgetforest.growing.greedytree import (
     LEFT,
     RIGHT,
     Sample,
@@ -34,9 +32,11 @@ from budgetforest.grow import (
     make_leaf,
     with_all_branches,
 )
-from budgetforest.jit import inner, kernel
-from budgetforest.rows import Cells, partition, partition_by_code
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, only_first, room_for_nodes
+from budgetforest.growing.histogram import Cells, partition, partition_by_code
+from budgetforest.runtime.arrays import LEAF, Codes, Counts, Flags, Floats, Ids
+from budgetforest.runtime.jit import inner, kernel
+from budgetforest.runtime.random import mix, tree_key, uniform
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, only_first, room_for_nodes
 
 LEAST_GAIN = 1e-7
 """Nats of all rows of a node together; less is rounding, not progress."""
@@ -64,7 +64,7 @@ class Growth(NamedTuple):
     n_classes: int
 
 
-class Owned(NamedTuple):
+class Acquired(NamedTuple):
     """What training rows have acquired so far, in all trees."""
 
     feature: NDArray[np.uint8]
@@ -96,7 +96,7 @@ def grow_saving(
 
     After so many ``payers`` come free riders, which use only what their rows have: their rate is infinite.
     """
-    owned = nothing_owned(len(sample.order), costs)
+    owned = nothing_acquired(len(sample.order), costs)
     number = 0
     while True:
         rate = growth.rate if number < payers else math.inf
@@ -104,14 +104,16 @@ def grow_saving(
         number += 1
 
 
-def nothing_owned(n_rows: int, costs: Costs) -> Owned:
+def nothing_acquired(n_rows: int, costs: Costs) -> Acquired:
     """Room for what so many rows acquire."""
     m, groups, n_bytes = len(costs.cost), len(costs.group_names), n_rows // 8 + 1
-    return Owned(np.zeros((m, n_bytes), np.uint8), np.zeros((groups if groups < m else 0, n_bytes), np.uint8))
+    return Acquired(
+        np.zeros((m, n_bytes), np.uint8), np.zeros((groups if groups < m else 0, n_bytes), np.uint8)
+    )
 
 
 def grow_one(
-    sample: Sample, growth: Growth, costs: Costs, owned: Owned, seed: int, number: int, bootstrap: bool
+    sample: Sample, growth: Growth, costs: Costs, owned: Acquired, seed: int, number: int, bootstrap: bool
 ) -> Tree:
     """Tree ``number`` of a forest. At a rate of 0 it does not depend on the others."""
     key = tree_key(seed, number)
@@ -128,7 +130,7 @@ def saving_below(
     rows: Ids,
     growth: Growth,
     costs: Costs,
-    owned: Owned,
+    owned: Acquired,
     key: np.uint64,
 ) -> Tree:
     """The part of a tree below the node of this key, on its rows, which then have what they met."""
@@ -180,7 +182,7 @@ def saving_tree(
     rows: Ids,
     growth: Growth,
     prices: tuple[Floats, Floats, Ids],
-    owned: Owned,
+    owned: Acquired,
     root_key: np.uint64,
     tree: Tree,
     desk: Desk,
@@ -291,7 +293,7 @@ def _best_split(
     rows: Ids,
     growth: Growth,
     prices: tuple[Floats, Floats, Ids],
-    owned: Owned,
+    owned: Acquired,
     key: np.uint64,
     counts: Ids,
     n: int,
@@ -464,7 +466,7 @@ def put_bit(bits: NDArray[np.uint8], j: int, row: int) -> None:
 
 
 @inner
-def acquire(j: int, rows: Ids, prices: tuple[Floats, Floats, Ids], owned: Owned) -> None:
+def acquire(j: int, rows: Ids, prices: tuple[Floats, Floats, Ids], owned: Acquired) -> None:
     """The rows of a node have a feature from now on."""
     for i in range(len(rows)):
         put_bit(owned.feature, j, rows[i])
@@ -474,7 +476,7 @@ def acquire(j: int, rows: Ids, prices: tuple[Floats, Floats, Ids], owned: Owned)
 
 
 @inner
-def price_of(j: int, rows: Ids, times: Ids, prices: tuple[Floats, Floats, Ids], owned: Owned) -> float:
+def price_of(j: int, rows: Ids, times: Ids, prices: tuple[Floats, Floats, Ids], owned: Acquired) -> float:
     """What the rows of a node would pay for a feature, all together."""
     shared = len(owned.group) > 0
     lacking = 0

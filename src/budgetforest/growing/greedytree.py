@@ -13,16 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, Counts, Ids
-from budgetforest.binning import Columns
-from budgetforest.bounds import REST, bound_features, is_settled
-from budgetforest.crossing import COUNTED_BELOW, approach, best_cut_of
-from budgetforest.draws import draw_rows, mix, tree_key
-from budgetforest.impurity import evaluate
-from budgetforest.jit import inner, kernel
-from budgetforest.room import Desk, Plan, Room, bring_near, gather, put, room_for_growth
-from budgetforest.rows import Cells, fill_profile, partition, partition_by_code
-from budgetforest.split import (
+from budgetforest.data.binning import Columns
+from budgetforest.growing.bounds import REST, bound_features, is_settled
+from budgetforest.growing.histogram import Cells, fill_profile, partition, partition_by_code
+from budgetforest.growing.impurity import evaluate
+from budgetforest.growing.small_nodes import COUNTED_BELOW, approach, best_cut_of
+from budgetforest.growing.split import (
     LEAST_DROP,
     RANDOM,
     Node,
@@ -31,7 +27,11 @@ from budgetforest.split import (
     search_nominal,
     threshold_between,
 )
-from budgetforest.tree import (
+from budgetforest.growing.workspace import Desk, Plan, Room, bring_near, gather, put, room_for_growth
+from budgetforest.runtime.arrays import LEAF, Counts, Ids
+from budgetforest.runtime.jit import inner, kernel
+from budgetforest.runtime.random import draw_rows, mix, tree_key
+from budgetforest.trees.tree import (
     BY_CATEGORY,
     MISSING_LEFT,
     MISSING_RIGHT,

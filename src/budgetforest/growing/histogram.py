@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.arrays import Codes, Counts, Ids
-from budgetforest.jit import inner
+from budgetforest.runtime.arrays import Codes, Counts, Ids
+from budgetforest.runtime.jit import inner
 
 SORTED_BELOW = 32
 """Nodes with fewer rows, or with fewer than 1/64 of the codes, sort them instead of visiting every code."""

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.arrays import Anything, Floats
-from budgetforest.errors import InvalidParameter
-from budgetforest.jit import array_at, counts_callback, inner, kernel, own_callback
+from budgetforest.runtime.arrays import Anything, Floats
+from budgetforest.runtime.errors import InvalidParameter
+from budgetforest.runtime.jit import array_at, counts_callback, inner, kernel, own_callback
 
 
 class Kind(IntEnum):

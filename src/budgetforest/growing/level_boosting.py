@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, Codes, Counts, Floats, Ids, Keys
-from budgetforest.binning import Columns
-from budgetforest.boost import (
+from budgetforest.data.binning import Columns
+from budgetforest.data.costs import Costs
+from budgetforest.growing.boosting import (
     LEAST_GAIN,
     Boost,
     Cut,
@@ -18,12 +18,20 @@ from budgetforest.boost import (
     sums_for,
     worth_of,
 )
-from budgetforest.costs import Costs
-from budgetforest.jit import inner, kernel
-from budgetforest.level import Splits, Standing, cells_of, children_of, no_splits, take_rows, whole_of
-from budgetforest.saving import is_tried, price_for
-from budgetforest.saving_level import put_split
-from budgetforest.tree import MISSING_RIGHT
+from budgetforest.growing.cost_aware import is_tried, price_for
+from budgetforest.growing.level_cost_aware import put_split
+from budgetforest.growing.level_greedy import (
+    Splits,
+    Standing,
+    cells_of,
+    children_of,
+    no_splits,
+    take_rows,
+    whole_of,
+)
+from budgetforest.runtime.arrays import LEAF, Codes, Counts, Floats, Ids, Keys
+from budgetforest.runtime.jit import inner, kernel
+from budgetforest.trees.tree import MISSING_RIGHT
 
 
 def slopes_of_block(

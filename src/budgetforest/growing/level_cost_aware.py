@@ -9,16 +9,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.arrays import LEAF, Codes, Counts, Flags, Floats, Ids, Keys
-from budgetforest.binning import Columns
-from budgetforest.costs import Costs
-from budgetforest.jit import inner, kernel
-from budgetforest.level import Splits, Standing, cells_of, children_of, no_splits, whole_of
-from budgetforest.saving import (
+from budgetforest.data.binning import Columns
+from budgetforest.data.costs import Costs
+from budgetforest.growing.cost_aware import (
     LEAST_GAIN,
+    Acquired,
     Desk,
     Growth,
-    Owned,
     Split,
     acquire,
     desk_for,
@@ -29,11 +26,14 @@ from budgetforest.saving import (
     price_for,
     put_bit,
 )
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree
+from budgetforest.growing.level_greedy import Splits, Standing, cells_of, children_of, no_splits, whole_of
+from budgetforest.runtime.arrays import LEAF, Codes, Counts, Flags, Floats, Ids, Keys
+from budgetforest.runtime.jit import inner, kernel
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree
 
 
 def lacking_in_block(
-    owned: Owned, group: Ids, pool: Flags, standing: Standing, first: int, last: int
+    owned: Acquired, group: Ids, pool: Flags, standing: Standing, first: int, last: int
 ) -> Counts:
     """(nodes, m, 2) weight of the rows that lack a feature, and of those that have another of its group."""
     lacking = np.zeros((last - first, len(pool), 2), np.int64)
@@ -43,7 +43,7 @@ def lacking_in_block(
 
 @kernel
 def count_lacking(
-    owned: Owned, group: Ids, pool: Flags, standing: Standing, first: int, lacking: Counts
+    owned: Acquired, group: Ids, pool: Flags, standing: Standing, first: int, lacking: Counts
 ) -> None:
     """Fill in ``lacking_in_block``."""
     for j in range(len(pool)):
@@ -162,7 +162,7 @@ def judge_children(least_rows: int, logs: Floats, splits: Splits) -> None:
 
 
 @kernel
-def take_met(owned: Owned, rows: Ids, met: Flags, prices: tuple[Floats, Floats, Ids]) -> None:
+def take_met(owned: Acquired, rows: Ids, met: Flags, prices: tuple[Floats, Floats, Ids]) -> None:
     """Rows have the features that they met."""
     if len(owned.feature) > 0:
         for j in range(len(met)):
@@ -170,7 +170,7 @@ def take_met(owned: Owned, rows: Ids, met: Flags, prices: tuple[Floats, Floats, 
                 acquire(j, rows, prices, owned)
 
 
-def follow_tree(columns: Columns, tree: Tree, group: Ids, owned: Owned, scores: Counts) -> None:
+def follow_tree(columns: Columns, tree: Tree, group: Ids, owned: Acquired, scores: Counts) -> None:
     """The rows of a block have what they meet in a tree, and their leaves are added to their scores."""
     cut = np.full(len(tree.feature), -1, np.int32)
     for node in np.flatnonzero((tree.feature != LEAF) & (tree.route != BY_CATEGORY)):
@@ -182,7 +182,7 @@ def follow_tree(columns: Columns, tree: Tree, group: Ids, owned: Owned, scores: 
 
 @kernel
 def follow_rows(
-    codes: Codes, n_codes: Ids, tree: Tree, cut: Ids, group: Ids, owned: Owned, scores: Counts
+    codes: Codes, n_codes: Ids, tree: Tree, cut: Ids, group: Ids, owned: Acquired, scores: Counts
 ) -> None:
     """The same with the last code on the left of every node."""
     for i in range(codes.shape[1]):

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.arrays import LEAF, Codes, Counts, Flags, Floats, Ids, Keys
-from budgetforest.binning import Columns
-from budgetforest.draws import mix
-from budgetforest.impurity import evaluate, value_of
-from budgetforest.jit import inner, kernel
-from budgetforest.room import Desk, Plan, Room, room_for_growth
-from budgetforest.rows import Profile
-from budgetforest.split import LEAST_DROP, Node, is_better, search_feature, search_nominal
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT
+from budgetforest.data.binning import Columns
+from budgetforest.growing.histogram import Profile
+from budgetforest.growing.impurity import evaluate, value_of
+from budgetforest.growing.split import LEAST_DROP, Node, is_better, search_feature, search_nominal
+from budgetforest.growing.workspace import Desk, Plan, Room, room_for_growth
+from budgetforest.runtime.arrays import LEAF, Codes, Counts, Flags, Floats, Ids, Keys
+from budgetforest.runtime.jit import inner, kernel
+from budgetforest.runtime.random import mix
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT
 
 
 class Standing(NamedTuple):

@@ -8,12 +8,12 @@ code that is there.
 
 from __future__ import annotations
 
-from budgetforest.arrays import Floats, Ids
-from budgetforest.bounds import CUT, HIGH, LEFT, LOW, RIGHT, narrow, next_pivot
-from budgetforest.impurity import evaluate
-from budgetforest.jit import inner
-from budgetforest.rows import Cells, code_of
-from budgetforest.split import Measure, Node
+from budgetforest.growing.bounds import CUT, HIGH, LEFT, LOW, RIGHT, narrow, next_pivot
+from budgetforest.growing.histogram import Cells, code_of
+from budgetforest.growing.impurity import evaluate
+from budgetforest.growing.split import Measure, Node
+from budgetforest.runtime.arrays import Floats, Ids
+from budgetforest.runtime.jit import inner
 
 COUNTED_BELOW = 128
 """Nodes of fewer rows are searched by passes, others by profiles."""

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Counts, Floats
-from budgetforest.draws import mix, uniform
-from budgetforest.impurity import Impurity, evaluate
-from budgetforest.jit import inner
-from budgetforest.rows import Profile
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT
+from budgetforest.growing.histogram import Profile
+from budgetforest.growing.impurity import Impurity, evaluate
+from budgetforest.runtime.arrays import Counts, Floats
+from budgetforest.runtime.jit import inner
+from budgetforest.runtime.random import mix, uniform
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT
 
 LEAST_DROP = 1e-7
 """A smaller drop of impurity is rounding, not progress."""

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import MAX_CODES, Codes, Counts, Floats, Ids, Keys
-from budgetforest.binning import Columns
-from budgetforest.bounds import Bounds, room_for_bounds, width_of
-from budgetforest.jit import inner
-from budgetforest.rows import Cells, Counter, Profile, code_of, counter_for, profile_for
-from budgetforest.split import MOST_STUMPS, Measure
+from budgetforest.data.binning import Columns
+from budgetforest.growing.bounds import Bounds, room_for_bounds, width_of
+from budgetforest.growing.histogram import Cells, Counter, Profile, code_of, counter_for, profile_for
+from budgetforest.growing.split import MOST_STUMPS, Measure
+from budgetforest.runtime.arrays import MAX_CODES, Codes, Counts, Floats, Ids, Keys
+from budgetforest.runtime.jit import inner
 
 NEAR_ROWS = 1024
 """A subtree of so few rows is grown on a copy of its codes that fits the nearest caches."""

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, Flags, Floats, Ids, Keys, Matrix
-from budgetforest.jit import inner, kernel
-from budgetforest.lanes import LANES, OCTET, add_octet, bring, put_where, values_at_most
-from budgetforest.tree import MISSING_LEFT, Tree
+from budgetforest.runtime.arrays import LEAF, Flags, Floats, Ids, Keys, Matrix
+from budgetforest.runtime.jit import inner, kernel
+from budgetforest.runtime.simd import LANES, OCTET, add_octet, bring, put_where, values_at_most
+from budgetforest.trees.tree import MISSING_LEFT, Tree
 
 IN_TURNS = 8
 """Trees that are walked side by side, so that the processor need not wait for one of them."""

@@ -8,11 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Counts, Flags, Floats, Ids, Matrix
-from budgetforest.forest import Answer, Forest, belief_for
-from budgetforest.jit import inlined, inner, kernel
-from budgetforest.ledger import Ledger, Prices
-from budgetforest.waiting import (
+from budgetforest.inference.exit_state import (
     Queues,
     Walked,
     call_trees,
@@ -27,6 +23,10 @@ from budgetforest.waiting import (
     sum_beliefs,
     walk_called,
 )
+from budgetforest.inference.ledger import Ledger, Prices
+from budgetforest.runtime.arrays import Counts, Flags, Floats, Ids, Matrix
+from budgetforest.runtime.jit import inlined, inner, kernel
+from budgetforest.trees.forest import Answer, Forest, belief_for
 
 BLOCK = 2048
 """Rows evaluated at a time; results do not depend on it."""

@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, Counts, Floats, Ids, Keys, Matrix
-from budgetforest.draws import ONE
-from budgetforest.forest import Answer, Forest, beliefs, slack_of
-from budgetforest.jit import inlined
-from budgetforest.lanes import QUARTET, bring, exchange_quartet, first_of
-from budgetforest.ledger import Ledger, Prices, pay
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree
-from budgetforest.walks import child_of
+from budgetforest.inference.ledger import Ledger, Prices, pay
+from budgetforest.runtime.arrays import LEAF, Counts, Floats, Ids, Keys, Matrix
+from budgetforest.runtime.jit import inlined
+from budgetforest.runtime.random import ONE
+from budgetforest.runtime.simd import QUARTET, bring, exchange_quartet, first_of
+from budgetforest.trees.forest import Answer, Forest, beliefs, slack_of
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, Tree
+from budgetforest.trees.walk import child_of
 
 SLOT, RANK, LEFT, RIGHT = range(4)
 """What a step from a node takes: where the rank of the value stands, the largest that goes left, children."""

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, Flags, Floats, Ids, Keys, Matrix
-from budgetforest.costs import Costs
-from budgetforest.draws import ONE
-from budgetforest.jit import inner, kernel
-from budgetforest.tree import Tree
-from budgetforest.walks import child_of
+from budgetforest.data.costs import Costs
+from budgetforest.runtime.arrays import LEAF, Flags, Floats, Ids, Keys, Matrix
+from budgetforest.runtime.jit import inner, kernel
+from budgetforest.runtime.random import ONE
+from budgetforest.trees.tree import Tree
+from budgetforest.trees.walk import child_of
 
 TOGETHER = 64
 """Rows whose payments are summed at a time."""

@@ -10,13 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Flags, Floats, Ids, Matrix
-from budgetforest.charge import charge
-from budgetforest.forest import BELIEF, Answer, Forest, Voting
-from budgetforest.jit import inner, kernel
-from budgetforest.ledger import Ledger, Prices, open_ledger
-from budgetforest.settle import BLOCK, look_row
-from budgetforest.waiting import (
+from budgetforest.inference.early_exit import BLOCK, look_row
+from budgetforest.inference.exit_state import (
     Queues,
     Walked,
     acquire_next,
@@ -25,6 +20,11 @@ from budgetforest.waiting import (
     start_row,
     walked_for,
 )
+from budgetforest.inference.ledger import Ledger, Prices, open_ledger
+from budgetforest.inference.predict import charge
+from budgetforest.runtime.arrays import Flags, Floats, Ids, Matrix
+from budgetforest.runtime.jit import inner, kernel
+from budgetforest.trees.forest import BELIEF, Answer, Forest, Voting
 
 
 class Course(NamedTuple):

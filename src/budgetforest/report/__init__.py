@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from budgetforest.arrays import Anything
-from budgetforest.atomic import replacing
-from budgetforest.errors import MissingExtra
 from budgetforest.report.facts import Facts, gather
+from budgetforest.runtime.arrays import Anything
+from budgetforest.runtime.atomic import replacing
+from budgetforest.runtime.errors import MissingExtra
 
 TITLE = "What the forest asks, and what it pays"
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Anything, Flags, Floats, Ids
-from budgetforest.errors import InvalidData, InvalidParameter, MissingExtra
-from budgetforest.progress import late_progress
+from budgetforest.runtime.arrays import Anything, Flags, Floats, Ids
+from budgetforest.runtime.errors import InvalidData, InvalidParameter, MissingExtra
+from budgetforest.runtime.progress import late_progress
 
 RESAMPLES = 500
 """Bootstrap repetitions behind an interval."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from budgetforest.arrays import Floats, Ids
-from budgetforest.course import Course
-from budgetforest.table import Schema
+from budgetforest.data.table import Schema
+from budgetforest.inference.trace import Course
+from budgetforest.runtime.arrays import Floats, Ids
 
 RIGHT, WRONG = 16, 8
 """Rows with a right and with a wrong label that are told, if there are as many."""

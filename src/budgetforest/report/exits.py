@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from budgetforest.arrays import Floats, Ids
-from budgetforest.course import Course
+from budgetforest.inference.trace import Course
+from budgetforest.runtime.arrays import Floats, Ids
 
 MOST_BARS = 24
 """Bars of a histogram, about."""

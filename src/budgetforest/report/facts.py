@@ -12,19 +12,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from budgetforest import __version__
-from budgetforest.arrays import Anything, Flags, Floats, Ids
-from budgetforest.charge import charge, scores
-from budgetforest.course import Course, course_of
-from budgetforest.curve import FREE, free_forest, interval
-from budgetforest.errors import UnusualData
-from budgetforest.forest import Answer, Forest, first_trees
-from budgetforest.peers import from_sklearn
-from budgetforest.progress import late_progress
+from budgetforest.inference.predict import charge, scores
+from budgetforest.inference.trace import Course, course_of
+from budgetforest.report.curve import FREE, free_forest, interval
+from budgetforest.report.examples import Story, representative, stories_of
 from budgetforest.report.exits import Bar, Calibrated, calibration, histograms
 from budgetforest.report.flow import Block, flow_of
-from budgetforest.report.money import Spending, by_feature, by_group
-from budgetforest.report.rows import Rows, rows_of
-from budgetforest.report.stories import Story, representative, stories_of
+from budgetforest.report.sample import Rows, rows_of
+from budgetforest.report.spending import Spending, by_feature, by_group
+from budgetforest.runtime.arrays import Anything, Flags, Floats, Ids
+from budgetforest.runtime.errors import UnusualData
+from budgetforest.runtime.progress import late_progress
+from budgetforest.trees.convert import from_sklearn
+from budgetforest.trees.forest import Answer, Forest, first_trees
 
 MOST_POINTS = 40
 """Forests of the path that the slider visits."""

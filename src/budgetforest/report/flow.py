@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from budgetforest.arrays import Flags, Ids
-from budgetforest.course import Course
+from budgetforest.inference.trace import Course
+from budgetforest.runtime.arrays import Flags, Ids
 
 STEPS = 5
 """How many features deep the tree is shown."""

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Anything, Floats, Ids
-from budgetforest.errors import InvalidData, near
-from budgetforest.table import Table, as_frame, to_matrix
+from budgetforest.data.table import Table, as_frame, to_matrix
+from budgetforest.runtime.arrays import Anything, Floats, Ids
+from budgetforest.runtime.errors import InvalidData, near
 
 MOST_ROWS = 2500
 """Rows that are measured; of more, a random part."""

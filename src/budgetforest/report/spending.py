@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from budgetforest.arrays import Floats, Ids
-from budgetforest.costs import Costs
-from budgetforest.course import Course
+from budgetforest.data.costs import Costs
+from budgetforest.inference.trace import Course
+from budgetforest.runtime.arrays import Floats, Ids
 
 MOST_LINES = 12
 """Features or groups that are listed; the rest are added up."""

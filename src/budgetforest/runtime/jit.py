@@ -25,14 +25,14 @@ import numpy as np
 from numba import carray, cfunc, types
 from numba.core.ccallback import CFunc
 
-from budgetforest.errors import UntrustedCache
+from budgetforest.runtime.errors import UntrustedCache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _source_hash() -> str:
     digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

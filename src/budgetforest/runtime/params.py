@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from enum import IntEnum
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from budgetforest.arrays import MAX_CODES, Anything
-from budgetforest.errors import InvalidParameter, UnusualData
+from budgetforest.runtime.arrays import MAX_CODES, Anything
+from budgetforest.runtime.errors import InvalidParameter
 
 Choice = TypeVar("Choice", bound=IntEnum)
 
@@ -92,34 +91,3 @@ def is_expected(criterion: Anything) -> bool:
     if criterion not in ("minimax", "expected"):
         raise InvalidParameter(f"criterion={criterion!r} is unknown; take 'minimax' or 'expected'")
     return bool(criterion == "expected")
-
-
-def alphas_for(alpha: Anything, chosen: Any) -> tuple[float, ...] | None:
-    """The thresholds to try: None for the paper's and upwards, as only threshold-Pairs needs them."""
-    from budgetforest import impurity as impurities  # compiled, and a decision needs no compiler
-
-    own = getattr(chosen, "alpha", None)
-    if isinstance(alpha, str):
-        if alpha != "auto":
-            raise InvalidParameter(f"alpha={alpha!r} is unknown; take a number, a list or 'auto'")
-        pairs = isinstance(chosen, impurities.ThresholdPairs) and own is None
-        return None if pairs else (float(own or 0.0),)
-    given = tuple(alpha) if isinstance(alpha, Iterable) else (alpha,)
-    if not given:
-        raise InvalidParameter("alpha is an empty list; give at least one threshold")
-    for value in given:
-        if not isinstance(value, Real) or not 0 <= float(value) < math.inf:
-            raise InvalidParameter(
-                f"alpha is {value!r}; it must be a finite number, zero or more, a list, or 'auto'"
-            )
-    if impurities.takes_alpha(chosen):
-        return tuple(sorted({float(value) for value in given}))
-    if own is not None and given != (own,):
-        raise InvalidParameter(f"alpha={alpha!r} contradicts impurity={chosen!r}; leave one of them out")
-    if own is None and any(given):
-        warnings.warn(
-            f"alpha={alpha!r} has no effect with impurity={chosen!r}, which has no threshold",
-            UnusualData,
-            stacklevel=4,
-        )
-    return (float(own or 0.0),)

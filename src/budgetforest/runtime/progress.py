@@ -14,7 +14,7 @@ PATIENCE = 2.0
 """Seconds after which a person wants to see that something is being done."""
 
 
-class Tell(Protocol):
+class ProgressCallback(Protocol):
     """Hears how far a training has come."""
 
     def __call__(self, what: str, done: int, total: int, now: str = "") -> None:
@@ -26,7 +26,7 @@ def quiet(what: str, done: int, total: int, now: str = "") -> None:
 
 
 @contextmanager
-def progress(verbose: int) -> Iterator[Tell]:
+def progress(verbose: int) -> Iterator[ProgressCallback]:
     """Yields what is to be told; a bar for everything that is told of, on stderr."""
     if verbose <= 0:
         yield quiet

@@ -11,8 +11,8 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.arrays import Counts, Ids, Keys
-from budgetforest.jit import inner, kernel
+from budgetforest.runtime.arrays import Counts, Ids, Keys
+from budgetforest.runtime.jit import inner, kernel
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)

@@ -110,7 +110,7 @@ def _first_of(typing: Any, bits: Any) -> Any:
 
 
 def _bring(typing: Any, array: Any, at: Any) -> Any:
-    """Tell the processor that a place of the memory will be read soon."""
+    """ProgressCallback the processor that a place of the memory will be read soon."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         number = ir.IntType(32)

@@ -13,27 +13,31 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import betaincinv
 
-from budgetforest.arrays import LEAF, Counts, Flags, Floats
-from budgetforest.boost import Boost
-from budgetforest.budget import Offer, Point, Recipe, without_hopeless
-from budgetforest.closure import best_part, closure_of, pruned
-from budgetforest.costs import Costs
-from budgetforest.crossfit import Record, judged_by
-from budgetforest.crossfit import n_turns as turns_for
-from budgetforest.errors import UnusualData
-from budgetforest.forest import Answer, Context, Voting, join
-from budgetforest.ground import Ground
-from budgetforest.outcome import error_without
-from budgetforest.progress import Tell, quiet
-from budgetforest.saving import Growth
-from budgetforest.train import Keep, Settings, Totals, context_of, make, n_rows
-from budgetforest.trained import context_for
-from budgetforest.tree import Tree, family
+from budgetforest.data.costs import Costs
+from budgetforest.data.rows import Totals
+from budgetforest.growing.boosting import Boost
+from budgetforest.growing.cost_aware import Growth
+from budgetforest.runtime.arrays import LEAF, Counts, Flags, Floats
+from budgetforest.runtime.errors import UnusualData
+from budgetforest.runtime.progress import ProgressCallback, quiet
+from budgetforest.selection.backend import Backend, Boosted
+from budgetforest.selection.candidates import Candidate, Point, Recipe
+from budgetforest.selection.crossfit import Record, judged_by
+from budgetforest.selection.crossfit import n_turns as turns_for
+from budgetforest.selection.evaluation import error_without
+from budgetforest.selection.min_cut import best_part, closure_of, pruned
+from budgetforest.selection.path import without_hopeless
+from budgetforest.selection.result import context_for
+from budgetforest.selection.settings import Settings, context_of, n_rows
+from budgetforest.selection.step_cache import StepCache, no_cache
+from budgetforest.trees.forest import Answer, Context, Voting, join
+from budgetforest.trees.tree import Tree, family
 
 
 class Allowed(NamedTuple):
@@ -56,6 +60,8 @@ MOST_TREES = 60
 """Of a forest; more of them gain little."""
 FEW = 8
 """The last feature is chosen among so many, by error."""
+TIMES = 5
+"""Boosted trees grow ``ROUNDS`` at a time, and so often at most."""
 ROUNDS = 100
 """Boosted trees grow so many at a time."""
 GENTLE = 0.25
@@ -72,31 +78,39 @@ THRESHOLDS = 32
 """Exits tried of every forest."""
 
 
-def grow_frontier(ground: Ground, settings: Settings, tell: Tell = quiet, keep: Keep = make) -> list[Offer]:
-    """Every forest on offer, with all its exits measured; trees that cannot be needed are let go."""
+def auto_candidates(
+    backend: Backend, settings: Settings, tell: ProgressCallback = quiet, cache: StepCache = no_cache
+) -> list[Candidate]:
+    """Every candidate, with all its exits measured; trees that cannot be needed are let go."""
     pools = n_pools(n_bundles(np.ones(len(settings.costs.cost), bool), settings.costs))
-    n_turns = turns_for(ground.train, ground.validation, settings)
+    n_turns = turns_for(backend.train, validation_of(backend), settings)
     headway, record = Headway(tell, pools * (n_turns + 1)), Record()
-    for turn, other in enumerate(ground.turns(), 1):
-        kept = partial(named, keep, f"turn-{turn}")
+    for turn, other in enumerate(backend.turns(), 1):
+        kept = partial(named, cache, f"turn-{turn}")
         for pool, found in enumerate(headway.of(grow_pools(other, None, settings, headway.now, kept))):
-            record.add(pool, found, other.validation)
+            record.add(pool, found, validation_of(other))
     allowed = None
     if settings.disagreement is not None:
         allowed = Allowed(settings.disagreement, settings.confidence, FORESTS * pools)
-        warn_of_few(allowed, ground.validation, settings)
-    n_judged = n_rows(judged_by(ground.train, ground.validation, settings), settings)
-    offers: list[Offer] = []
-    for pool, found in enumerate(headway.of(grow_pools(ground, allowed, settings, headway.now, keep))):
-        offers += record.corrected(pool, found, ground.validation)
-        offers = without_hopeless(offers, n_judged)
-    return offers
+        warn_of_few(allowed, validation_of(backend), settings)
+    n_judged = n_rows(judged_by(backend.train, validation_of(backend), settings), settings)
+    candidates: list[Candidate] = []
+    for pool, found in enumerate(headway.of(grow_pools(backend, allowed, settings, headway.now, cache))):
+        candidates += record.corrected(pool, found, validation_of(backend))
+        candidates = without_hopeless(candidates, n_judged)
+    return candidates
+
+
+def validation_of(backend: Backend) -> Totals:
+    """The validation rows, which this method always has."""
+    assert backend.validation is not None
+    return backend.validation
 
 
 class Headway:
     """How far the pools of all trainings have come, for people."""
 
-    def __init__(self, tell: Tell, pools: int) -> None:
+    def __init__(self, tell: ProgressCallback, pools: int) -> None:
         self.tell, self.done, self.total = tell, 0, STEPS * pools
 
     def now(self, what: str) -> None:
@@ -105,7 +119,7 @@ class Headway:
         if (self.done + 1) % STEPS:
             self.done += 1
 
-    def of(self, pools: Iterable[list[Offer]]) -> Iterator[list[Offer]]:
+    def of(self, pools: Iterable[list[Candidate]]) -> Iterator[list[Candidate]]:
         """The same pools, counted."""
         for found in pools:
             self.done += STEPS - self.done % STEPS
@@ -113,9 +127,9 @@ class Headway:
             yield found
 
 
-def named(keep: Keep, name: str, what: str, step: Callable[[], list[Offer]]) -> list[Offer]:
+def named(cache: StepCache, name: str, what: str, step: Callable[[], list[Candidate]]) -> list[Candidate]:
     """Checkpoints under a name of their own."""
-    return keep(f"{name}-{what}", step)
+    return cache(f"{name}-{what}", step)
 
 
 def warn_of_few(allowed: Allowed, validation: Totals, settings: Settings) -> None:
@@ -132,47 +146,49 @@ def warn_of_few(allowed: Allowed, validation: Totals, settings: Settings) -> Non
 
 
 def grow_pools(
-    ground: Ground,
+    backend: Backend,
     allowed: Allowed | None,
     settings: Settings,
     now: Callable[[str], None],
-    keep: Keep,
-) -> Iterator[list[Offer]]:
+    cache: StepCache,
+) -> Iterator[list[Candidate]]:
     """The forests of every pool, all features first."""
-    context = context_of(ground.train, settings)._replace(voting=Voting.SOFT)
+    context = context_of(backend.train, settings)._replace(voting=Voting.SOFT)
     features = few = np.ones(len(settings.costs.cost), bool)
     while n := n_bundles(features, settings.costs):
-        step = partial(offers_of, features, ground, context, allowed, settings, now)
-        found = keep(f"pool-{n}", step)
+        step = partial(candidates_of, features, backend, context, allowed, settings, now)
+        found = cache(f"pool-{n}", step)
         yield found
-        boosted = [offer.trees for offer in found if offer.recipe.cuts == "boosted"]
+        boosted = [candidate.trees for candidate in found if candidate.recipe.cuts == "boosted"]
         features = smaller_pool(features, savings(boosted[-1], len(features)), settings.costs)
         if n_bundles(few, settings.costs) > FEW:
             few = features
         if n_bundles(features, settings.costs) == 1:
-            features = best_alone(few, features, ground, context, settings)
+            features = best_alone(few, features, backend, context, settings)
 
 
-def offers_of(
+def candidates_of(
     features: Flags,
-    ground: Ground,
+    backend: Backend,
     context: Context,
     allowed: Allowed | None,
     settings: Settings,
     now: Callable[[str], None],
-) -> list[Offer]:
+) -> list[Candidate]:
     """The forests of one pool, that of best cuts first, with all their exits measured."""
-    found = dict(grow_pool(ground, features, context, settings, now))
-    found |= prune_forest(next(iter(found.values())), features, context, ground)
-    offers = []
+    found = dict(grow_pool(backend, features, context, settings, now))
+    found |= prune_forest(next(iter(found.values())), features, context, backend)
+    candidates = []
     for recipe, forest in found.items():
         now(f"{recipe}: errors")
-        offers.append(Offer(recipe, forest, measure(ground, forest, recipe, context, settings, allowed), 1))
-    return offers
+        candidates.append(
+            Candidate(recipe, forest, measure(backend, forest, recipe, context, settings, allowed), 1)
+        )
+    return candidates
 
 
 def grow_pool(
-    ground: Ground,
+    backend: Backend,
     features: Flags,
     context: Context,
     settings: Settings,
@@ -181,21 +197,23 @@ def grow_pool(
     """Forests that use only these features."""
     size = int(features.sum())
     n_trees, n_rounds = min(settings.max_trees, MOST_TREES), min(settings.max_trees, ROUNDS)
-    rate = rate_for(features, settings, ground.train)
+    rate = rate_for(features, settings, backend.train)
     tries = settings.max_features or min(1.0, 2 / math.sqrt(size))
     plain = Growth(features, 0.0, tries, False, 1, settings.n_classes)
     steps = Boost(features, rate, settings.n_classes, tries=min(1.0, 4 / math.sqrt(size)))
-    ways = [steps]
+    boosts = [steps]
     if rate:
-        ways.append(steps._replace(rate=GENTLE * rate, depth=5, share=1.0))
-    boosted = [ground.boosted(way, context, n_rounds) for way in ways]
+        boosts.append(steps._replace(rate=GENTLE * rate, depth=5, share=1.0))
+    boosted = [
+        backend.boosted(partial(boost_pool, kind, context, n_rounds, settings.unit)) for kind in boosts
+    ]
     careful, payers = plain._replace(rate=rate), quarter(n_trees) if settings.free_riders else math.inf
-    reusing = ground.reusing(careful, n_trees if rate else 0, payers)
+    reusing = backend.reusing(careful, n_trees if rate else 0, payers)
     kinds = (("best", plain, True), ("random", plain._replace(random_cuts=True), False))
     for cuts, growth, bootstrap in kinds:
         recipe = Recipe(features=size, cuts=cuts)
         now(str(recipe))
-        yield recipe, list(ground.independent(growth, n_trees, bootstrap))
+        yield recipe, list(backend.independent(growth, n_trees, bootstrap))
     for wait in (*boosted, lambda: (Recipe(features=size, rate=rate), reusing())):
         now(f"pool of {size}, boosted or reusing")
         recipe, grown = wait()
@@ -203,19 +221,55 @@ def grow_pool(
             yield recipe, grown
 
 
-def best_alone(few: Flags, otherwise: Flags, ground: Ground, context: Context, settings: Settings) -> Flags:
+def boost_pool(
+    steps: Boost,
+    context: Context,
+    rounds: int,
+    unit: float,
+    trees: Callable[[Boost], Iterator[Tree]],
+    error: Callable[[list[Tree], Context], float],
+) -> Boosted:
+    """Boosted trees at a rate; where no split is worth its price, without.
+
+    ``trees`` boosts without end; ``error`` is how far from right trees are on validation rows.
+    """
+    for rate in dict.fromkeys((steps.rate, 0.0)):
+        recipe = Recipe(features=int(steps.pool.sum()), cuts="boosted", rate=rate)
+        scoring = context_for(Point(recipe, rounds, 0.0, 0.0), context, unit)
+        grown = while_better(trees(steps._replace(rate=rate)), rounds, scoring, error)
+        if any(len(tree.feature) > 1 for tree in grown):
+            break
+    return recipe, grown
+
+
+def while_better(
+    trees: Iterator[Tree], rounds: int, context: Context, error: Callable[[list[Tree], Context], float]
+) -> list[Tree]:
+    """Boosted trees, so many at a time, as long as they lower the error on validation rows."""
+    kept: list[Tree] = []
+    least = math.inf
+    for _ in range(TIMES):
+        grown = [*kept, *islice(trees, rounds)]
+        found = error(grown, context)
+        if found >= least:
+            break
+        kept, least = grown, found
+    return kept
+
+
+def best_alone(few: Flags, otherwise: Flags, backend: Backend, context: Context, settings: Settings) -> Flags:
     """What one price buys that alone lowers the error most per price; ``otherwise`` if nothing does.
 
     What saves most entropy beside others may leave every label as it was.
     """
-    without = error_without(context, ground.validation, settings)
+    without = error_without(context, validation_of(backend), settings)
     best, most, paid = otherwise, 0.0, 1.0
     bundle = settings.costs.bundle
     for which in np.unique(bundle[few]):
         alone = bundle == which
         growth = Growth(alone, 0.0, 1.0, False, 1, settings.n_classes)
-        trees = list(ground.independent(growth, quarter(MOST_TREES), True))
-        outcome = ground.outcomes(trees, context, [len(trees)], [math.inf])[0]
+        trees = list(backend.independent(growth, quarter(MOST_TREES), True))
+        outcome = backend.outcomes(trees, context, [len(trees)], [math.inf])[0]
         gain, price = without - float(outcome.error[0]), float(settings.costs.prices(alone).sum())
         if gain * paid > most * price:
             best, most, paid = alone, gain, price
@@ -223,14 +277,14 @@ def best_alone(few: Flags, otherwise: Flags, ground: Ground, context: Context, s
 
 
 def prune_forest(
-    trees: list[Tree], features: Flags, context: Context, ground: Ground
+    trees: list[Tree], features: Flags, context: Context, backend: Backend
 ) -> dict[Recipe, list[Tree]]:
     """A quarter of the forest of best cuts, pruned at two rates on some of its rows."""
     price = float(context.costs.prices(features).sum())
     if not price or n_bundles(features, context.costs) == 1:
         return {}
     forest = join(trees[: quarter(len(trees))], context)
-    rows = ground.some_rows(PRUNED_ON)
+    rows = backend.some_rows(PRUNED_ON)
     problem = closure_of(forest, rows.X[:], rows.label, rows.weight)
     error = 1 - context.prior.max() / context.prior.sum()
     kept, found = None, {}
@@ -298,7 +352,7 @@ def smaller_pool(features: Flags, saved: Floats, costs: Costs) -> Flags:
 
 
 def measure(
-    ground: Ground,
+    backend: Backend,
     trees: list[Tree],
     recipe: Recipe,
     context: Context,
@@ -309,11 +363,11 @@ def measure(
     part = quarter(len(trees))
     sizes = list(dict.fromkeys((quarter(part), part, len(trees))))
     ends = thresholds(len(context.classes)) if settings.answer == Answer.LABEL else [math.inf]
-    n = n_rows(ground.validation, settings)
+    n = n_rows(validation_of(backend), settings)
     own = context_for(Point(recipe, len(trees), 0.0, 0.0), context, 1.0)
     return [
         Point(recipe, size, float(outcome.cost[at]), float(outcome.error[at]), ends[at])
-        for size, outcome in zip(sizes, ground.outcomes(trees, own, sizes, ends), strict=True)
+        for size, outcome in zip(sizes, backend.outcomes(trees, own, sizes, ends), strict=True)
         for at in range(first_allowed(np.ceil(outcome.differ * settings.unit), n, allowed), len(ends))
     ]
 

@@ -1,61 +1,79 @@
-"""Where the forests of ``method="auto"`` grow and are measured: on rows at hand, or spread over workers.
+"""Where trees are grown and measured: on rows at hand, or spread over the workers of a cluster.
 
-``frontier`` says which forests there are. A *ground* has the rows; it is asked for trees, and for sums over
-validation rows, which are exact: it never matters who has which rows.
+``paper`` and ``auto`` say which trees there are. A *backend* has the rows; it is asked for trees, and for
+sums over validation rows, which are exact: it never matters who has which rows.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor
 from itertools import islice
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from budgetforest.arrays import Ids
-from budgetforest.boost import Boost, boosted_trees
-from budgetforest.budget import Point, Recipe
-from budgetforest.costs import Costs
-from budgetforest.crossfit import turns
-from budgetforest.forest import Context, join
-from budgetforest.grow import Sample
-from budgetforest.outcome import Outcome, error_of, outcomes_of
-from budgetforest.saving import Growth, Owned, grow_one, grow_saving
-from budgetforest.split import Splitter
-from budgetforest.threads import while_awaited
-from budgetforest.train import Rows, Settings, Totals, sample_of, totals_of
-from budgetforest.trained import context_for
-from budgetforest.tree import Tree
+from budgetforest.data.binning import to_columns
+from budgetforest.data.costs import Costs
+from budgetforest.data.rows import Rows, Totals, totals_of
+from budgetforest.growing.boosting import Boost, boosted_trees
+from budgetforest.growing.cost_aware import Acquired, Growth, grow_one, grow_saving
+from budgetforest.growing.greedytree import Sample, stream_of_trees
+from budgetforest.growing.split import Splitter
+from budgetforest.growing.workspace import Plan
+from budgetforest.runtime.arrays import Ids
+from budgetforest.runtime.random import in_order
+from budgetforest.runtime.threads import while_awaited
+from budgetforest.selection.candidates import Recipe
+from budgetforest.selection.crossfit import turns
+from budgetforest.selection.evaluation import Meter, Outcome, error_of, outcomes_of
+from budgetforest.selection.settings import Settings, draws_of
+from budgetforest.trees.forest import Context, join
+from budgetforest.trees.tree import Tree
 
-TIMES = 5
-"""Boosted trees grow so many at a time, and so often at most."""
-
-Boosted = tuple[Recipe, list[Tree]]
+Boosted: TypeAlias = tuple[Recipe, list[Tree]]
 """Boosted trees, and how they were grown."""
+BoostingPolicy: TypeAlias = Callable[
+    [Callable[[Boost], Iterator[Tree]], Callable[[list[Tree], Context], float]], Boosted
+]
+"""Decides how many rounds: takes a source of endless trees, and their error on validation rows."""
+Measured: TypeAlias = Callable[[Tree], tuple[float, float] | None]
+"""Adds a tree to a forest: its mean cost and error on validation rows, None where they are not measured."""
 
 
-class Ground(Protocol):
+class Backend(Protocol):
     """Training and validation rows, and who grows trees on them."""
 
     train: Totals
-    validation: Totals
 
-    def turns(self) -> Iterator[Ground]:
+    @property
+    def validation(self) -> Totals | None:
+        """Of the rows that measure; None if nothing is measured."""
+        ...
+
+    def greedy_trees(self, plan: Plan) -> Generator[Tree, None, None]:
+        """Trees of GREEDYTREE 0, 1, 2, ..., as many as may be asked for."""
+        ...
+
+    def meter(self, context: Context) -> Measured:
+        """Cost and error of a forest that grows tree by tree."""
+        ...
+
+    def turns(self) -> Iterator[Backend]:
         """Other parts of the rows, where validation rows are few (``crossfit``)."""
         ...
 
     def independent(self, growth: Growth, number: int, bootstrap: bool) -> Iterator[Tree]:
-        """So many trees that do not depend on each other, in order."""
+        """So many cost-aware trees that do not depend on each other, in order."""
         ...
 
     def reusing(self, growth: Growth, number: int, payers: float) -> Callable[[], list[Tree]]:
         """Begin to grow so many trees that reuse what is paid (``grow_saving``); a call waits for them."""
         ...
 
-    def boosted(self, steps: Boost, context: Context, rounds: int) -> Callable[[], Boosted]:
-        """Begin to boost trees (``boost_pool``); a call waits for them."""
+    def boosted(self, policy: BoostingPolicy) -> Callable[[], Boosted]:
+        """Begin to boost trees as a policy says; a call waits for them."""
         ...
 
     def some_rows(self, most: int) -> Rows:
@@ -69,31 +87,46 @@ class Ground(Protocol):
         ...
 
 
-class OwnGround:
-    """Rows at hand: trees are grown by ``growers``, all else is done by the threads of ``pool``."""
+class LocalBackend:
+    """Rows at hand: trees are grown by ``growers``, ``ahead`` of them at a time, all else by ``pool``."""
 
     def __init__(
-        self, train: Rows, validation: Rows, settings: Settings, pool: Executor, growers: Executor
+        self,
+        train: Rows,
+        validation: Rows | None,
+        settings: Settings,
+        pool: Executor,
+        growers: Executor,
+        ahead: int,
     ) -> None:
-        self.train, self.validation = (totals_of(rows, settings.n_classes) for rows in (train, validation))
-        self.rows, self.judged, self.settings, self.pool, self.growers = (
-            train,
-            validation,
-            settings,
-            pool,
-            growers,
-        )
-        self.sample = sample_of(train, growing(settings), pool)
+        self.train = totals_of(train, settings.n_classes)
+        self.validation = None if validation is None else totals_of(validation, settings.n_classes)
+        self.judged, self.settings = validation, settings
+        self.pool, self.growers, self.ahead = pool, growers, ahead
+        self.sample = sample_of(train, settings.for_growing, pool)
+        # of the paper's method codes are enough, so that the rows need not stay in memory
+        self.rows = train if settings.auto else None
 
-    def turns(self) -> Iterator[Ground]:
+    def greedy_trees(self, plan: Plan) -> Generator[Tree, None, None]:
+        """Trees of Algorithm 1."""
+        settings = self.settings
+        return stream_of_trees(self.sample, plan, settings.seed, self.growers, self.ahead, settings.max_trees)
+
+    def meter(self, context: Context) -> Measured:
+        """Measured by all threads."""
+        return meter_of(self.judged, context, self.settings, self.pool)
+
+    def turns(self) -> Iterator[Backend]:
         """Other parts of the rows."""
+        assert self.rows is not None
+        assert self.judged is not None
         for rest, judged in turns(self.rows, self.judged, self.settings):
-            yield OwnGround(rest, judged, self.settings, self.pool, self.growers)
+            yield LocalBackend(rest, judged, self.settings, self.pool, self.growers, self.ahead)
 
     def independent(self, growth: Growth, number: int, bootstrap: bool) -> Iterator[Tree]:
         """Trees of any order, delivered in theirs."""
         costs, seed = self.settings.costs, self.settings.seed
-        nothing = Owned(np.zeros((0, 0), np.uint8), np.zeros((0, 0), np.uint8))
+        nothing = Acquired(np.zeros((0, 0), np.uint8), np.zeros((0, 0), np.uint8))
         futures = [
             self.growers.submit(grow_one, self.sample, growth, costs, nothing, seed, at, bootstrap)
             for at in range(number)
@@ -106,26 +139,67 @@ class OwnGround:
         costs, seed = self.settings.costs, self.settings.seed
         return self.growers.submit(reuse_here, number, self.sample, growth, costs, seed, payers).result
 
-    def boosted(self, steps: Boost, context: Context, rounds: int) -> Callable[[], Boosted]:
+    def boosted(self, policy: BoostingPolicy) -> Callable[[], Boosted]:
         """So are boosted ones."""
-        given = self.sample, self.judged, steps, context, rounds, self.settings
-        return self.growers.submit(boost_here, *given).result
+        assert self.judged is not None
+        return self.growers.submit(boost_here, policy, self.sample, self.judged, self.settings).result
 
     def some_rows(self, most: int) -> Rows:
         """Those that come first by their contents."""
+        assert self.rows is not None
         return self.rows.take(first_rows(self.rows, self.settings.unit, most))
 
     def outcomes(
         self, trees: list[Tree], context: Context, sizes: Sequence[int], ends: Sequence[float]
     ) -> list[Outcome]:
         """On all validation rows."""
+        assert self.judged is not None
+        assert self.validation is not None
         weight, answer = int(self.validation.counts.sum()), self.settings.answer
         return outcomes_of(self.judged, weight, trees, context, sizes, ends, answer, self.pool)
 
 
-def growing(settings: Settings) -> Settings:
-    """How rows are prepared for growth by saving: bins, and as many draws as rows."""
-    return settings._replace(bootstrap=True, splitter=Splitter.BINNED)
+def sample_of(train: Rows, settings: Settings, pool: Executor) -> Sample:
+    """Training rows in the form that trees are grown on: sorted by class, else as they come."""
+    order = in_order(train.hashes, 0)
+    narrow = train.label.astype(np.min_scalar_type(train.label.max()))  # sorted by radix
+    place = np.empty_like(order)
+    place[np.argsort(narrow, kind="stable")] = np.arange(len(order), dtype=np.int32)
+    columns = to_columns(
+        train.X,
+        place,
+        train.weight,
+        settings.schema,
+        ranked=settings.splitter != Splitter.BINNED,
+        max_bins=settings.max_bins,
+        pool=pool,
+    )
+    total = int(train.weight.sum())
+    weight, upto = np.broadcast_to(np.int32(1), len(order)), np.empty(0, np.int64)
+    if total > len(order):
+        weight, upto = np.empty(len(order), np.int32), np.cumsum(train.weight[order], dtype=np.int64)
+        weight[place] = train.weight
+    return Sample(
+        columns=columns,
+        ends=np.cumsum(np.bincount(train.label, minlength=settings.n_classes)),
+        weight=weight,
+        order=place[order],
+        upto=upto,
+        draws=draws_of(total, settings),
+    )
+
+
+def meter_of(
+    validation: Rows | None, context: Context, settings: Settings, pool: Executor | None
+) -> Measured:
+    """Cost and error of a growing forest; without validation rows nobody knows."""
+    if validation is None:
+        return lambda tree: (math.nan, math.nan)
+    total = math.fsum(validation.weight)
+    share = validation.weight.astype(np.float64) / total
+    return Meter(
+        validation.X, validation.label, share, context, settings.answer, settings.max_trees, pool
+    ).add
 
 
 def reuse_here(
@@ -135,9 +209,7 @@ def reuse_here(
     return list(islice(while_awaited(grow_saving(sample, growth, costs, seed, True, payers)), number))
 
 
-def boost_here(
-    sample: Sample, validation: Rows, steps: Boost, context: Context, rounds: int, settings: Settings
-) -> Boosted:
+def boost_here(policy: BoostingPolicy, sample: Sample, validation: Rows, settings: Settings) -> Boosted:
     """Boosted trees on rows at hand."""
 
     def trees(boost: Boost) -> Iterator[Tree]:
@@ -147,43 +219,7 @@ def boost_here(
         weight = int(validation.weight.sum())
         return float(error_of(validation, weight, join(grown, context), settings.answer))
 
-    return boost_pool(trees, error, steps, context, rounds, settings.unit)
-
-
-def boost_pool(
-    trees: Callable[[Boost], Iterator[Tree]],
-    error: Callable[[list[Tree], Context], float],
-    steps: Boost,
-    context: Context,
-    rounds: int,
-    unit: float,
-) -> Boosted:
-    """Boosted trees at a rate; where no split is worth its price, without.
-
-    ``trees`` boosts without end; ``error`` is how far from right trees are on validation rows.
-    """
-    for rate in dict.fromkeys((steps.rate, 0.0)):
-        recipe = Recipe(features=int(steps.pool.sum()), cuts="boosted", rate=rate)
-        scoring = context_for(Point(recipe, rounds, 0.0, 0.0), context, unit)
-        grown = while_better(trees(steps._replace(rate=rate)), rounds, scoring, error)
-        if any(len(tree.feature) > 1 for tree in grown):
-            break
-    return recipe, grown
-
-
-def while_better(
-    trees: Iterator[Tree], rounds: int, context: Context, error: Callable[[list[Tree], Context], float]
-) -> list[Tree]:
-    """Boosted trees, so many at a time, as long as they lower the error on validation rows."""
-    kept: list[Tree] = []
-    least = math.inf
-    for _ in range(TIMES):
-        grown = [*kept, *islice(trees, rounds)]
-        found = error(grown, context)
-        if found >= least:
-            break
-        kept, least = grown, found
-    return kept
+    return policy(trees, error)
 
 
 def first_rows(rows: Rows, unit: float, most: int) -> Ids:

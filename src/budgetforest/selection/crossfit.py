@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.budget import Offer, Point
-from budgetforest.train import Rows, Settings, Totals, n_rows, together, totals_of
+from budgetforest.data.rows import Rows, Totals, together, totals_of
+from budgetforest.selection.candidates import Candidate, Point
+from budgetforest.selection.settings import Settings, n_rows
 
 ENOUGH = 300
 """Validation rows that need no help."""
@@ -96,21 +97,24 @@ class Record:
     def __init__(self) -> None:
         self.others: defaultdict[Kind, list[Other]] = defaultdict(list)
 
-    def add(self, pool: int, offers: Sequence[Offer], judged: Totals) -> None:
+    def add(self, pool: int, candidates: Sequence[Candidate], judged: Totals) -> None:
         """Note the forests of a pool of one training."""
-        for kind, exits in kinds(pool, offers):
+        for kind, exits in kinds(pool, candidates):
             self.others[kind].append(
                 Other(sorted(exits, key=lambda p: (p.cost, p.threshold)), weight_of(judged))
             )
 
-    def corrected(self, pool: int, offers: Sequence[Offer], judged: Totals) -> list[Offer]:
-        """The offers with the errors of their kinds, those of the others included."""
+    def corrected(self, pool: int, candidates: Sequence[Candidate], judged: Totals) -> list[Candidate]:
+        """The candidates with the errors of their kinds, those of the others included."""
         found = {
             point: point._replace(error=self._error(kind, point, weight_of(judged)))
-            for kind, exits in kinds(pool, offers)
+            for kind, exits in kinds(pool, candidates)
             for point in exits
         }
-        return [offer._replace(points=[found[point] for point in offer.points]) for offer in offers]
+        return [
+            candidate._replace(points=[found[point] for point in candidate.points])
+            for candidate in candidates
+        ]
 
     def _error(self, kind: Kind, point: Point, rows: int) -> float:
         wrong = round(point.error * rows, 9)
@@ -126,14 +130,14 @@ def weight_of(judged: Totals) -> int:
     return int(judged.counts.sum())
 
 
-def kinds(pool: int, offers: Sequence[Offer]) -> Iterator[tuple[Kind, list[Point]]]:
-    """Every forest on offer with its kind: all its exits."""
+def kinds(pool: int, candidates: Sequence[Candidate]) -> Iterator[tuple[Kind, list[Point]]]:
+    """Every candidate with its kind: all its exits."""
     before: Counter[tuple[str, bool, bool]] = Counter()
-    for offer in offers:
-        recipe = offer.recipe
+    for candidate in candidates:
+        recipe = candidate.recipe
         same = (recipe.cuts, recipe.rate > 0, recipe.pruned > 0)
-        sizes = sorted({point.trees for point in offer.points}, reverse=True)
+        sizes = sorted({point.trees for point in candidate.points}, reverse=True)
         for part, size in enumerate(sizes):
-            exits = [point for point in offer.points if point.trees == size]
+            exits = [point for point in candidate.points if point.trees == size]
             yield Kind(pool, *same, which=before[same], part=part), exits
         before[same] += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from fractions import Fraction
@@ -9,11 +10,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Counts, Floats, Ids
-from budgetforest.charge import ladder_for, scores, spent
-from budgetforest.forest import Answer, Context, Forest, first_trees, join, shares
-from budgetforest.train import Rows, Settings, Totals
-from budgetforest.tree import Tree
+from budgetforest.data.rows import Rows, Totals
+from budgetforest.data.table import Numbers
+from budgetforest.inference.ledger import open_ledger, part_of
+from budgetforest.inference.predict import (
+    _for_blocks,
+    ladder,
+    ladder_for,
+    nothing_met,
+    payer,
+    scores,
+    spent,
+    visitor,
+)
+from budgetforest.runtime.arrays import Counts, Floats, Ids, Matrix
+from budgetforest.selection.settings import Settings
+from budgetforest.trees.forest import Answer, Context, Forest, first_trees, join, join_forests, shares
+from budgetforest.trees.tree import Tree
 
 MEASURED = 2**16
 """Rows whose exits are held at a time."""
@@ -138,3 +151,68 @@ def exact_sum(values: Floats) -> Fraction:
         number = (int((part >> 26).sum()) << 26) + int((part & (2**26 - 1)).sum())
         total += number * Fraction(2) ** (int(each) - 53)
     return total
+
+
+class Meter:
+    """Adds trees to a forest one by one and tells its mean cost and error on validation rows.
+
+    The cost of all scores only grows with each tree and is known after each. The cost of labels is that of
+    the whole forest anew, so it is measured at growing distances: after 1, 2, ... 16, 18, ... trees.
+    """
+
+    def __init__(
+        self,
+        X: Numbers,
+        label: Ids,
+        share: Floats,
+        context: Context,
+        answer: Answer,
+        most: int,
+        pool: Executor | None,
+    ) -> None:
+        self.X, self.label, self.share = X, label, share
+        self.context, self.answer, self.most, self.pool = context, answer, most, pool
+        scored = len(X) if answer == Answer.PROBA else 0
+        self.scores = np.zeros((scored, len(context.prior)))
+        self.spent = np.zeros(scored)
+        self.met = nothing_met(scored, context)
+        self.ledger = open_ledger(scored if context.costs.order_matters else 0, context.costs)
+        self.forests: list[Forest] = []
+
+    def add(self, tree: Tree) -> tuple[float, float] | None:
+        """Mean cost and error of the forest with one more tree; None where it is not measured."""
+        parts = self.shares_with(tree)
+        # fsum: the same mean whatever the order of the rows
+        return (math.fsum(parts[0]), math.fsum(parts[1])) if parts else None
+
+    def shares_with(self, tree: Tree) -> tuple[Floats, Floats] | None:
+        """The same before it is summed: what each row adds to the cost, and each wrong one to the error."""
+        one = join([tree], self.context)
+        if self.answer == Answer.PROBA:
+            self._score(one)
+            return self.share * self.spent, self.share[self.scores.argmax(axis=1) != self.label]
+        self.forests.append(one)
+        if not is_measured(len(self.forests), self.most):
+            return None
+        whole = join_forests(self.forests, self.context)
+        exits = ladder(whole, self.X, [self.context.threshold], self.pool)
+        return self.share * exits.spent[:, 0], self.share[exits.labels[:, 0] != self.label]
+
+    def _score(self, one: Forest) -> None:
+        """Add the votes of one more tree, and what all scores cost more."""
+        visit, pay_for = visitor(one, len(self.X)), payer(one)
+
+        def block(rows: slice, part: Matrix) -> None:
+            in_order = one.costs.order_matters  # else what was met tells all that was paid
+            paid = part_of(self.ledger, rows) if in_order else open_ledger(len(part), one.costs)
+            visit(part, self.scores[rows], self.met[rows])
+            pay_for(part, self.met[rows], paid)
+            self.spent[rows] = paid.spent
+
+        _for_blocks(block, self.X, self.pool)
+
+
+def is_measured(trees: int, most: int) -> bool:
+    """Whether the cost of labels is measured after so many trees: steps of an eighth, and the last."""
+    step = max(1, 2 ** (trees.bit_length() - 4))
+    return trees == most or trees % step == 0

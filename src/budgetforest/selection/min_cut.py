@@ -17,12 +17,12 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from budgetforest.arrays import LEAF, Counts, Flags, Floats, Ids, Keys, Matrix
-from budgetforest.costs import Costs
-from budgetforest.forest import Forest, tree_of
-from budgetforest.jit import kernel
-from budgetforest.tree import BY_CATEGORY, Tree, family
-from budgetforest.walks import child_of
+from budgetforest.data.costs import Costs
+from budgetforest.runtime.arrays import LEAF, Counts, Flags, Floats, Ids, Keys, Matrix
+from budgetforest.runtime.jit import kernel
+from budgetforest.trees.forest import Forest, tree_of
+from budgetforest.trees.tree import BY_CATEGORY, Tree, family
+from budgetforest.trees.walk import child_of
 
 CAPACITY = 2**30
 """Everything that can be gained, in units of flow: what the solver counts in."""

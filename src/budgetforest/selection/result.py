@@ -9,17 +9,18 @@ import math
 import warnings
 from typing import Any, NamedTuple
 
-from budgetforest.budget import Offer, Point, best_at, path_of
-from budgetforest.errors import BudgetTooSmall, UnusualData
-from budgetforest.forest import Answer, Context, Forest, Voting, join
-from budgetforest.tree import Tree
+from budgetforest.runtime.errors import BudgetTooSmall, UnusualData
+from budgetforest.selection.candidates import Candidate, Point
+from budgetforest.selection.path import best_at, path_of
+from budgetforest.trees.forest import Answer, Context, Forest, Voting, join
+from budgetforest.trees.tree import Tree
 
 
-class Trained(NamedTuple):
+class TrainingResult(NamedTuple):
     """The result of a training."""
 
     context: Context
-    offers: list[Offer]
+    candidates: list[Candidate]
     """Every recipe, with the trees that the path needs and all measured forests."""
     path: list[Point]
     """A forest for every budget up to the one it was trained for."""
@@ -39,17 +40,17 @@ class Trained(NamedTuple):
     """For people: parameters, rows, validation rows, seed, version."""
 
 
-def path_within(trained: Trained, budget: float) -> list[Point]:
+def path_within(trained: TrainingResult, budget: float) -> list[Point]:
     """The part of the path up to a budget."""
     if trained.surest is None:
-        return path_of(trained.offers, budget)
+        return path_of(trained.candidates, budget)
     return [point for point in trained.path if point.cost <= budget]
 
 
-def best_within(trained: Trained, budget: float) -> Point | None:
+def best_within(trained: TrainingResult, budget: float) -> Point | None:
     """The forest to take: without a budget one that never exits before it is certain."""
     if trained.surest is None:
-        return best_at(trained.offers, budget)
+        return best_at(trained.candidates, budget)
     if budget == math.inf:
         return trained.surest
     path = path_within(trained, budget)
@@ -57,16 +58,18 @@ def best_within(trained: Trained, budget: float) -> Point | None:
     return path[-1] if useful else None
 
 
-def forest_at(trained: Trained, point: Point | None) -> Forest:
+def forest_at(trained: TrainingResult, point: Point | None) -> Forest:
     """The forest of a point; without one, that of no trees."""
     if point is None:
         return join([], trained.context)
     return join(trees_at(trained, point), context_for(point, trained.context, trained.unit))
 
 
-def trees_at(trained: Trained, point: Point) -> list[Tree]:
+def trees_at(trained: TrainingResult, point: Point) -> list[Tree]:
     """The trees of a point."""
-    return next(offer.trees for offer in trained.offers if offer.recipe == point.recipe)[: point.trees]
+    return next(candidate.trees for candidate in trained.candidates if candidate.recipe == point.recipe)[
+        : point.trees
+    ]
 
 
 def context_for(point: Point, context: Context, unit: float) -> Context:
@@ -89,10 +92,10 @@ def plain(value: Any) -> Any:
     return value if fits or (isinstance(value, float) and math.isfinite(value)) else repr(value)
 
 
-def warn_of_idle(trained: Trained, budget: float, best: Point | None) -> None:
+def warn_of_idle(trained: TrainingResult, budget: float, best: Point | None) -> None:
     """Say so when the forest at a budget is no better than an answer that costs nothing."""
     kind: type[Warning] = UnusualData
-    paid = [p.cost for offer in trained.offers for p in offer.points if p.cost > 0]
+    paid = [p.cost for candidate in trained.candidates for p in candidate.points if p.cost > 0]
     if best is None and not paid:
         hint = (
             "no feature lowers the impurity, so no tree splits: the forest predicts the most common "

@@ -20,20 +20,21 @@ from typing import Any
 import numpy as np
 
 from budgetforest import __version__
-from budgetforest.budget import Offer
-from budgetforest.errors import InvalidParameter
-from budgetforest.modelfile import read_trained, write_trained
-from budgetforest.train import Keep, Settings, Step, Totals, context_of
-from budgetforest.trained import Trained
+from budgetforest.data.rows import Totals
+from budgetforest.runtime.errors import InvalidParameter
+from budgetforest.selection.candidates import Candidate
+from budgetforest.selection.result import TrainingResult
+from budgetforest.selection.settings import Settings, context_of
+from budgetforest.selection.step_cache import Step, StepCache, no_cache
+from budgetforest.storage.modelfile import read_result, write_result
 
 
-def checkpoint(
-    folder: str | os.PathLike[str],
-    rows: Totals,
-    validation: Totals | None,
-    settings: Settings,
-) -> Keep:
-    """What keeps the steps of this training in a folder."""
+def cache_in(
+    folder: str | os.PathLike[str] | None, rows: Totals, validation: Totals | None, settings: Settings
+) -> StepCache:
+    """What keeps the steps of this training in a folder, if there is one."""
+    if folder is None:
+        return no_cache
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     summary = {
@@ -45,24 +46,24 @@ def checkpoint(
     }
     context = context_of(rows, settings)
 
-    def keep(name: str, step: Step) -> list[Offer]:
+    def cached(name: str, step: Step) -> list[Candidate]:
         path = place / f"{name}.safetensors"
         if path.exists():
-            kept, _ = read_trained(path)
+            kept, _ = read_result(path)
             if kept.summary != summary:
                 raise InvalidParameter(
                     f"checkpoint={os.fspath(folder)!r} holds another training: its rows, parameters, seed or "
                     "version differ; name an empty folder, or delete this one"
                 )
-            return kept.offers
-        offers = step()
-        nothing = Trained(
-            context, offers, [], None, settings.budget, settings.answer, 1.0, False, np.nan, summary
+            return kept.candidates
+        candidates = step()
+        nothing = TrainingResult(
+            context, candidates, [], None, settings.budget, settings.answer, 1.0, False, np.nan, summary
         )
-        write_trained(nothing, settings.budget, path)
-        return offers
+        write_result(nothing, settings.budget, path)
+        return candidates
 
-    return keep
+    return cached
 
 
 def fingerprint(rows: Totals, validation: Totals | None, settings: Settings) -> str:

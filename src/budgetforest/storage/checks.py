@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, Flags, Ids
-from budgetforest.entries import refuse_unless
-from budgetforest.table import Schema
-from budgetforest.tree import BY_CATEGORY, Tree
+from budgetforest.data.table import Schema
+from budgetforest.runtime.arrays import LEAF, Flags, Ids
+from budgetforest.storage.fields import refuse_unless
+from budgetforest.trees.tree import BY_CATEGORY, Tree
 
 DEEPEST = 4096
 """Levels of a tree: arrays are filled level by level, so that deeper ones would take long."""

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.atomic import replacing
-from budgetforest.errors import InvalidData, NotAModelFile
+from budgetforest.runtime.atomic import replacing
+from budgetforest.runtime.errors import InvalidData, NotAModelFile
 
 Array = NDArray[Any]
 

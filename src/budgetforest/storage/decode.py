@@ -10,19 +10,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import Flags, Floats, Ids
-from budgetforest.budget import Offer, Point, Recipe, path_of
-from budgetforest.container import Array
-from budgetforest.costs import LARGEST_COST, LEAST_COST, Costs
-from budgetforest.entries import Entries, is_text, refuse_unless
-from budgetforest.forest import CHOICES, Answer, Context, Voting
-from budgetforest.soundness import Sizes, check_trees
-from budgetforest.table import Schema
-from budgetforest.trained import Trained
-from budgetforest.tree import Tree
+from budgetforest.data.costs import LARGEST_COST, LEAST_COST, Costs
+from budgetforest.data.table import Schema
+from budgetforest.runtime.arrays import Flags, Floats, Ids
+from budgetforest.selection.candidates import Candidate, Point, Recipe
+from budgetforest.selection.path import path_of
+from budgetforest.selection.result import TrainingResult
+from budgetforest.storage.checks import Sizes, check_trees
+from budgetforest.storage.container import Array
+from budgetforest.storage.fields import Entries, is_text, refuse_unless
+from budgetforest.trees.forest import CHOICES, Answer, Context, Voting
+from budgetforest.trees.tree import Tree
 
 
-def rebuilt(arrays: dict[str, Array], read: Entries) -> tuple[Trained, float | None]:
+def rebuilt(arrays: dict[str, Array], read: Entries) -> tuple[TrainingResult, float | None]:
     """What was trained, and the budget in use."""
     context = _context(arrays, read)
     budget, limit = read.budget("budget"), read.budget("trained_budget")
@@ -31,17 +32,17 @@ def rebuilt(arrays: dict[str, Array], read: Entries) -> tuple[Trained, float | N
     recipes = _recipes(read, len(arrays["tree_nodes"]))
     boosted = np.repeat([made.recipe.cuts == "boosted" for made in recipes], [made.trees for made in recipes])
     trees = _trees(arrays, context, proven, boosted)
-    offers = _offers(arrays, recipes, trees)
-    points = [point for offer in offers for point in offer.points]
-    available = {offer.recipe: len(offer.trees) for offer in offers}
+    candidates = _candidates(arrays, recipes, trees)
+    points = [point for candidate in candidates for point in candidate.points]
+    available = {candidate.recipe: len(candidate.trees) for candidate in candidates}
     path = _taken(arrays["path"], points, available, "path")
     surest = _taken(arrays["surest"], points, available, "surest")
     refuse_unless(len(surest) == 1 or not (surest or path), "its path needs one surest forest")
     refuse_unless(all(a.cost <= b.cost for a, b in pairwise(path)), "its path is not in the order of cost")
-    trained = Trained(
+    trained = TrainingResult(
         context=context,
-        offers=offers,
-        path=path if surest else path_of(offers, limit),
+        candidates=candidates,
+        path=path if surest else path_of(candidates, limit),
         surest=surest[0] if surest else None,
         budget=limit,
         answer=Answer[read.one_of("answer", [answer.name.lower() for answer in Answer]).upper()],
@@ -126,12 +127,12 @@ def _ends(sizes: Ids) -> list[int]:
     return list(accumulate(sizes.tolist(), initial=0))
 
 
-def _offers(arrays: dict[str, Array], recipes: Sequence[Made], trees: list[Tree]) -> list[Offer]:
+def _candidates(arrays: dict[str, Array], recipes: Sequence[Made], trees: list[Tree]) -> list[Candidate]:
     points = _points(arrays, [made.recipe for made in recipes])
     tree = list(accumulate((made.trees for made in recipes), initial=0))
     point = np.searchsorted(arrays["point_recipe"], np.arange(len(recipes) + 1)).tolist()
     return [
-        Offer(recipe, trees[tree[at] : tree[at + 1]], points[point[at] : point[at + 1]], patience)
+        Candidate(recipe, trees[tree[at] : tree[at + 1]], points[point[at] : point[at + 1]], patience)
         for at, (recipe, _, patience) in enumerate(recipes)
     ]
 

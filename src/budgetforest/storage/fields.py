@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from budgetforest.errors import InvalidData, NotAModelFile
-from budgetforest.table import Schema
+from budgetforest.data.table import Schema
+from budgetforest.runtime.errors import InvalidData, NotAModelFile
 
 
 def refuse_unless(sound: Any, problem: str) -> None:

@@ -14,15 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from budgetforest import __version__, container
-from budgetforest.container import Array, Kind
-from budgetforest.entries import Entries, refuse_unless, storable, storable_categories
-from budgetforest.errors import InvalidData, InvalidParameter, NewerModelFile, NotAModelFile
-from budgetforest.model import Model
-from budgetforest.prediction import Prediction
-from budgetforest.rebuild import rebuilt
-from budgetforest.trained import Trained
-from budgetforest.tree import Tree, empty_tree
+from budgetforest import __version__
+from budgetforest.runtime.errors import InvalidData, NewerModelFile, NotAModelFile
+from budgetforest.selection.result import TrainingResult
+from budgetforest.storage import container
+from budgetforest.storage.container import Array, Kind
+from budgetforest.storage.decode import rebuilt
+from budgetforest.storage.fields import Entries, refuse_unless, storable, storable_categories
+from budgetforest.trees.tree import Tree, empty_tree
 
 PROTOCOL = 1
 
@@ -40,21 +39,7 @@ KINDS = {
 """The arrays of a file."""
 
 
-def save(model: Prediction, path: str | os.PathLike[str]) -> None:
-    """Write a fitted ``BudgetForestClassifier`` or a ``Model`` to a file, best named ``*.safetensors``.
-
-    The whole path is kept, so ``at_budget`` works after loading. A kill at any moment leaves the old file or
-    the new one.
-    """
-    if not isinstance(model, Prediction):
-        raise InvalidParameter(
-            f"model is a {type(model).__name__}; save takes a BudgetForestClassifier or a Model"
-        )
-    model._check_trained()
-    write_trained(model._trained, model._within, path)
-
-
-def write_trained(trained: Trained, budget: float, path: str | os.PathLike[str]) -> None:
+def write_result(trained: TrainingResult, budget: float, path: str | os.PathLike[str]) -> None:
     """Write what was trained, and the budget in use."""
     arrays, document = _arrays(trained), _document(trained, budget)
     try:
@@ -64,16 +49,7 @@ def write_trained(trained: Trained, budget: float, path: str | os.PathLike[str])
     container.write(path, arrays, document)
 
 
-def load(path: str | os.PathLike[str]) -> Model:
-    """The model of a file that ``save`` wrote.
-
-    It answers as before without scikit-learn. A file that is damaged, hostile or none of ours raises
-    ``NotAModelFile``.
-    """
-    return Model(*read_trained(path))
-
-
-def read_trained(path: str | os.PathLike[str]) -> tuple[Trained, float | None]:
+def read_result(path: str | os.PathLike[str]) -> tuple[TrainingResult, float | None]:
     """What was trained, and the budget in use."""
     try:
         arrays, document = container.read(path, _kinds_of)
@@ -96,11 +72,11 @@ def _kinds_of(document: dict[str, Any]) -> dict[str, Kind]:
     return KINDS
 
 
-def _arrays(trained: Trained) -> dict[str, Array]:
-    trees = [tree for offer in trained.offers for tree in offer.trees]
+def _arrays(trained: TrainingResult) -> dict[str, Array]:
+    trees = [tree for candidate in trained.candidates for tree in candidate.trees]
     parts = trees or [empty_tree(0, len(trained.context.prior))._replace(floor=np.empty(0))]
     nodes = Tree._make(np.concatenate(part) for part in zip(*parts, strict=True))
-    points = [point for offer in trained.offers for point in offer.points]
+    points = [point for candidate in trained.candidates for point in candidate.points]
     number = {point: at for at, point in enumerate(points)}
     careful = [] if trained.surest is None else [trained.surest]
     return {
@@ -112,7 +88,8 @@ def _arrays(trained: Trained) -> dict[str, Array]:
         "discount": trained.context.costs.discount,
         "group": trained.context.costs.group,
         "point_recipe": np.repeat(
-            np.arange(len(trained.offers), dtype=np.int32), [len(offer.points) for offer in trained.offers]
+            np.arange(len(trained.candidates), dtype=np.int32),
+            [len(candidate.points) for candidate in trained.candidates],
         ),
         "point_trees": np.array([point.trees for point in points], np.int32),
         "point_cost": np.array([point.cost for point in points], np.float64),
@@ -123,7 +100,7 @@ def _arrays(trained: Trained) -> dict[str, Array]:
     }
 
 
-def _document(trained: Trained, budget: float) -> dict[str, Any]:
+def _document(trained: TrainingResult, budget: float) -> dict[str, Any]:
     context = trained.context
     features = zip(context.schema.names, storable_categories(context.schema), strict=True)
     return {
@@ -143,8 +120,8 @@ def _document(trained: Trained, budget: float) -> dict[str, Any]:
         "proven": trained.proven,
         "prior_error": None if math.isnan(trained.prior_error) else trained.prior_error,
         "recipes": [
-            {**offer.recipe._asdict(), "trees": len(offer.trees), "patience": offer.patience}
-            for offer in trained.offers
+            {**candidate.recipe._asdict(), "trees": len(candidate.trees), "patience": candidate.patience}
+            for candidate in trained.candidates
         ],
         "training": trained.summary,
     }

@@ -9,29 +9,17 @@ from typing import Any
 import numpy as np
 
 from budgetforest import __version__
-from budgetforest.arrays import LEAF
-from budgetforest.entries import storable, storable_categories
-from budgetforest.forest import Forest, tree_of
-from budgetforest.prediction import Prediction
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree
+from budgetforest.runtime.arrays import LEAF
+from budgetforest.storage.fields import storable, storable_categories
+from budgetforest.trees.forest import Answer, Forest, tree_of
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, Tree
 
 FORMAT = 2
 """Number of the JSON format; raised when readers must change."""
 
 
-def to_json(model: Prediction) -> str:
-    """The forest in use as a JSON text.
-
-    >>> import json
-    >>> from sklearn.datasets import load_wine
-    >>> from budgetforest import BudgetForestClassifier
-    >>> X, y = load_wine(return_X_y=True)
-    >>> model = BudgetForestClassifier(budget=4, max_trees=8, random_state=0).fit(X, y)
-    >>> len(json.loads(to_json(model))["trees"]) == model.n_trees_
-    True
-    """
-    model._check_trained()
-    forest = model.forest_
+def forest_to_json(forest: Forest, answer: Answer) -> str:
+    """A forest, and what its rows pay for, as a JSON text."""
     return json.dumps(
         {
             "format": FORMAT,
@@ -39,7 +27,7 @@ def to_json(model: Prediction) -> str:
             "classes": storable(forest.classes, "the classes"),
             "features": _features(forest),
             "voting": forest.voting.name.lower(),
-            "answer": model._answer(None).name.lower(),
+            "answer": answer.name.lower(),
             "exit": None if forest.threshold == math.inf else forest.threshold,
             "prior": forest.prior.tolist(),
             "trees": [_tree(tree_of(forest, number)) for number in range(forest.n_trees)],

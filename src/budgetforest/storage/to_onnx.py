@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from budgetforest import __version__
-from budgetforest.arrays import LEAF
-from budgetforest.entries import storable, storable_categories
-from budgetforest.errors import MissingExtra
-from budgetforest.forest import Context, Forest, Voting, join, leaf_votes
-from budgetforest.prediction import Prediction
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, empty_tree
+from budgetforest.runtime.arrays import LEAF
+from budgetforest.runtime.errors import MissingExtra
+from budgetforest.storage.fields import storable, storable_categories
+from budgetforest.trees.forest import Context, Forest, Voting, join, leaf_votes
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, empty_tree
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -33,20 +32,14 @@ AT_MOST, EQUAL = 0, 4
 """Modes of a node of ``TreeEnsemble``."""
 
 
-def to_onnx(model: Prediction) -> ModelProto:
-    """The forest in use as an ONNX model: input ``X``, outputs ``label`` and ``probabilities``.
-
-    ``X`` is a matrix of doubles, NaN where a value is missing. A nominal feature is the number of its
-    category, NaN for an unseen one; the metadata ``features`` lists the categories. Probabilities are those
-    of ``predict_proba``, the label is the likeliest class. Exits, and so costs, are not part of the graph.
-    """
+def forest_to_onnx(forest: Forest) -> ModelProto:
+    """A forest as an ONNX model; see ``to_onnx``."""
     try:
         import onnx
         from onnx import helper, numpy_helper
     except ImportError:
         raise MissingExtra('ONNX needs the package onnx: pip install "budgetforest[onnx]"') from None
-    model._check_trained()
-    forest = model.forest_ if model.forest_.n_trees else _prior_alone(model.forest_)
+    forest = forest if forest.n_trees else _prior_alone(forest)
     tables = {
         "votes": leaf_votes(forest.nodes.counts, forest.voting).astype(np.float64),
         "classes": _labels(forest),

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, Flags, Floats, Ids
-from budgetforest.costs import Costs
-from budgetforest.tree import Tree, family
+from budgetforest.data.costs import Costs
+from budgetforest.runtime.arrays import LEAF, Flags, Floats, Ids
+from budgetforest.trees.tree import Tree, family
 
 
 class Certificate(NamedTuple):

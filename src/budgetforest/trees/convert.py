@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, MOST_WEIGHT
-from budgetforest.costs import Costs
-from budgetforest.errors import InvalidCosts, InvalidParameter
-from budgetforest.forest import Context, Forest, Voting, join
-from budgetforest.table import Schema, names_of
-from budgetforest.tree import MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
+from budgetforest.data.costs import Costs
+from budgetforest.data.table import Schema, names_of
+from budgetforest.runtime.arrays import LEAF, MOST_WEIGHT
+from budgetforest.runtime.errors import InvalidCosts, InvalidParameter
+from budgetforest.trees.forest import Context, Forest, Voting, join
+from budgetforest.trees.tree import MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
 
 
 def from_sklearn(model: Any, costs: Costs) -> Forest:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from budgetforest.arrays import LEAF
-from budgetforest.errors import MissingExtra
-from budgetforest.forest import BELIEF, Forest, Voting, tree_of
-from budgetforest.table import Schema
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree, family
+from budgetforest.data.table import Schema
+from budgetforest.runtime.arrays import LEAF
+from budgetforest.runtime.errors import MissingExtra
+from budgetforest.trees.forest import BELIEF, Forest, Voting, tree_of
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, Tree, family
 
 
 def to_dataframe(forest: Forest) -> Any:

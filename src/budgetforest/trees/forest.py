@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from budgetforest.arrays import LEAF, Counts, Flags, Floats, Ids
-from budgetforest.costs import Costs
-from budgetforest.table import Schema
-from budgetforest.tree import BY_CATEGORY, Tree, empty_tree, family, levels
+from budgetforest.data.costs import Costs
+from budgetforest.data.table import Schema
+from budgetforest.runtime.arrays import LEAF, Counts, Flags, Floats, Ids
+from budgetforest.trees.tree import BY_CATEGORY, Tree, empty_tree, family, levels
 
 Votes = NDArray[np.int8] | NDArray[np.float64]
 """What leaves add to each class: single votes are a byte, frequencies and counts doubles."""

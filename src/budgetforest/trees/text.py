@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from budgetforest.arrays import LEAF
-from budgetforest.costs import Costs
-from budgetforest.forest import BELIEF, Forest, Voting, tree_of
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, Tree
+from budgetforest.data.costs import Costs
+from budgetforest.runtime.arrays import LEAF
+from budgetforest.trees.forest import BELIEF, Forest, Voting, tree_of
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, Tree
 
 
 def tree_nodes(forest: Forest, number: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, Floats, Ids
+from budgetforest.runtime.arrays import LEAF, Floats, Ids
 
 MISSING_RIGHT, MISSING_LEFT, BY_CATEGORY = 0, 1, 2
 

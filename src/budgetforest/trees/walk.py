@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from budgetforest.arrays import LEAF, Floats, Ids, Keys, Matrix
-from budgetforest.jit import inner, kernel
-from budgetforest.tree import Tree, next_node
+from budgetforest.runtime.arrays import LEAF, Floats, Ids, Keys, Matrix
+from budgetforest.runtime.jit import inner, kernel
+from budgetforest.trees.tree import Tree, next_node
 
 child_of = inner(next_node)
 """Compiled for 64-bit nodes: who starts from a 32-bit one widens it, or numba compiles all twice."""

@@ -1,0 +1,1 @@
+"""What people hold: the scikit-learn classifier, loaded models, ``prune``."""

@@ -1,0 +1,1 @@
+"""GREEDYTREE of the paper, and growers that know what is already paid."""

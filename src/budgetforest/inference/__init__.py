@@ -1,0 +1,1 @@
+"""What rows get from a forest and what they pay, compiled."""

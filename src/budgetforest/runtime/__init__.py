@@ -1,0 +1,1 @@
+"""What everything stands on: errors, array types, compiled kernels, threads, random draws, progress."""

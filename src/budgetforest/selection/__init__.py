@@ -1,0 +1,1 @@
+"""Which forest to take at a budget: BUDGETRF of the paper, and the search of ``method="auto"``."""

@@ -1,0 +1,1 @@
+"""Models as files: safetensors, JSON, ONNX, and checkpoints of trainings."""
