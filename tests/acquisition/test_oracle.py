@@ -17,12 +17,13 @@ import pytest
 
 import oracle
 from budgetforest import UNAVAILABLE, Model, Need, load, save, step, to_json
-from budgetforest.budget import Offer, Point, Recipe, path_of
-from budgetforest.costs import Costs
-from budgetforest.forest import Answer, Context, Voting
-from budgetforest.table import Schema
-from budgetforest.trained import Trained
-from budgetforest.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree
+from budgetforest.data.costs import Costs
+from budgetforest.data.table import Schema
+from budgetforest.selection.candidates import Candidate, Point, Recipe
+from budgetforest.selection.path import path_of
+from budgetforest.selection.result import TrainingResult
+from budgetforest.trees.forest import Answer, Context, Voting
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree
 from saved import KINDS, budgets, later_rows, trained
 
 FORESTS = 10_000 if "FULL" in os.environ else 300
@@ -70,11 +71,11 @@ def random_model(rng, filed):
 def training_of(context, recipe, trees, exit_at, answer):
     """A training that found one forest, or none."""
     points = [Point(recipe, len(trees), 1.0, 0.5, exit_at)] if trees else []
-    offers = [Offer(recipe, trees, points, 1)]
-    return Trained(
+    candidates = [Candidate(recipe, trees, points, 1)]
+    return TrainingResult(
         context=context,
-        offers=offers,
-        path=path_of(offers, math.inf),
+        candidates=candidates,
+        path=path_of(candidates, math.inf),
         surest=None,
         budget=math.inf,
         answer=answer,
