@@ -20,21 +20,25 @@ from numpy.typing import NDArray
 
 from budgetforest.data.binning import Columns
 from budgetforest.data.costs import Costs
-from budgetforest.growing.cost_aware import Acquired, acquire, is_tried, nothing_acquired, price_of
-from budgetforest.growing.greedytree import (
-    LEFT,
-    RIGHT,
-    Sample,
-    bootstrapped,
+from budgetforest.growing.cost_aware import Acquired, acquire, nothing_acquired, price_of
+from budgetforest.growing.feature_order import START, next_step
+from budgetforest.growing.greedytree import Sample, bootstrapped, labels_of
+from budgetforest.growing.histogram import Cells
+from budgetforest.growing.node_stack import (
+    NodeStack,
+    Split,
+    edge_after,
     fill_empty_branches,
-    hang,
-    labels_of,
     make_leaf,
+    push,
+    push_categories,
+    push_sides,
+    room_for_branches,
+    stack_for,
 )
-from budgetforest.growing.histogram import Cells, partition, partition_by_code
 from budgetforest.runtime.arrays import LEAF, Codes, Counts, Flags, Floats, Ids
 from budgetforest.runtime.jit import inner, kernel
-from budgetforest.runtime.random import mix, tree_key
+from budgetforest.runtime.random import tree_key
 from budgetforest.trees.forest import BELIEF
 from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, only_first, room_for_nodes
 
@@ -87,9 +91,8 @@ class Sums(NamedTuple):
     """(n, 1 + 2q) of each of these alone."""
     buffer: Ids
     begin: Counts
-    waiting: Counts
-    """(n, 5) nodes still to be decided: rows start to stop, parent, which child, depth."""
-    keys: NDArray[np.uint64]
+    stack: NodeStack
+    """The note of a node is its depth."""
     n_drawn: Counts
     """(nodes) how many were drawn in each node of the tree."""
 
@@ -164,8 +167,7 @@ def sums_for(columns: Columns, n_classes: int, n_rows: int) -> Sums:
         np.empty((n_rows, 1 + 2 * q), np.int64),
         np.empty(max(n_rows, codes), np.int32),
         np.empty(codes + 1, np.int64),
-        np.empty((n_rows + codes, 5), np.int64),
-        np.empty(n_rows + codes, np.uint64),
+        stack_for(n_rows + codes),
         np.empty(2 * n_rows + 1, np.int64),
     )
 
@@ -198,16 +200,6 @@ def take_slopes(scores: Counts, label: Ids, slopes: Slopes) -> None:
             slopes[i, q + c] = round(max(p * (1 - p), 1e-4) * GRADIENT)
 
 
-class Cut(NamedTuple):
-    """The best split so far."""
-
-    gain: float
-    feature: int
-    code: int
-    """The last code on the left."""
-    route: int
-
-
 @kernel
 def boosted_tree(
     columns: Columns,
@@ -224,20 +216,20 @@ def boosted_tree(
 ) -> tuple[int, Ids]:
     """Grow a tree, and add what its leaves give to the ``scores`` of all rows. Returns size and branches."""
     cells = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
+    all_rows = np.empty(0, np.int32)  # those that were not drawn get scores, too
     branches = np.empty(0, np.int32)
     n_branches = 0
     nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
-    _put(sums, nothing, nothing, len(rows), nothing - 1, nothing, nothing, root_key)
-    waiting = nothing + 1
+    push(sums.stack, nothing, nothing, len(rows), nothing - 1, nothing, nothing, root_key)
+    top = nothing + 1
     size = nothing
-    while waiting > 0:
-        waiting -= 1
-        start, stop, parent, slot, depth = sums.waiting[waiting]
-        key = sums.keys[waiting]
+    while top > 0:
+        top -= 1
+        start, stop, parent, slot, depth = sums.stack.nodes[top]
+        key = sums.stack.keys[top]
         node = size
         size += 1
-        make_leaf(tree, node)
-        hang(tree, branches, parent, slot, node)
+        make_leaf(tree, branches, parent, slot, node)
         here = rows[start:stop]
         found = _add_up(slopes, times, here, sums)
         n = sums.all[0]
@@ -245,9 +237,9 @@ def boosted_tree(
         worth = worth_of(sums.all)
         tree.impurity[node] = -worth
         score_of(sums.all, boost.speed, tree.counts[node])
-        best = Cut(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
+        best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
         if depth < boost.depth and n >= 2 * boost.least_rows:
-            best = _best_cut(columns, times, here, found, boost, prices, owned, key, worth, sums)
+            best = _best_split(columns, times, here, found, boost, prices, owned, key, worth, sums)
         j = best.feature
         if j == LEAF:
             for i in range(len(here)):
@@ -258,50 +250,36 @@ def boosted_tree(
             acquire(j, here, prices, owned)
         tree.feature[node] = j
         tree.route[node] = best.route
-        missing = columns.n_codes[j]
+        missing = int(np.int64(columns.n_codes[j]))
         if best.route == BY_CATEGORY:
-            partition_by_code(cells, j, here, missing, sums.begin, sums.buffer)
-            if n_branches + missing + 1 > len(branches):
-                more = np.empty(2 * len(branches) + missing + 1, np.int32)
-                for branch in range(n_branches):
-                    more[branch] = branches[branch]
-                branches = more
-            tree.left[node] = n_branches
-            tree.right[node] = missing
-            for code in range(missing, -1, -1):
-                at = n_branches + code
-                branches[at] = -1
-                first = start + sums.begin[code]
-                last = start + sums.begin[code + 1]
-                if last > first:
-                    _put(sums, waiting, first, last, node, at, depth + 1, mix(key, np.uint64(code)))
-                    waiting += 1
+            branches = room_for_branches(branches, n_branches, missing + 1)
+            top = push_categories(
+                cells,
+                rows,
+                start,
+                stop,
+                node,
+                j,
+                missing,
+                all_rows,
+                tree,
+                branches,
+                n_branches,
+                sums.begin,
+                sums.buffer,
+                sums.stack,
+                top,
+                depth + 1,
+                key,
+            )
             n_branches += missing + 1
         else:
-            tree.threshold[node] = np.inf
-            if best.code < missing - 1:
-                tree.threshold[node] = columns.points[columns.offset[j] + best.code]
-            to_left = best.route == MISSING_LEFT
-            middle = start + partition(cells, j, here, best.code, to_left, missing, sums.buffer)
-            # the left child comes last, so that it follows its parent
-            _put(sums, waiting, middle, stop, node, nothing + RIGHT, depth + 1, mix(key, np.uint64(1)))
-            _put(sums, waiting + 1, start, middle, node, nothing + LEFT, depth + 1, mix(key, np.uint64(0)))
-            waiting += 2
+            tree.threshold[node] = edge_after(columns, j, best.cut)
+            top = push_sides(
+                cells, rows, start, stop, node, best, missing, sums.buffer, sums.stack, top, depth + 1, key
+            )
     fill_empty_branches(sums.n_drawn[:size], tree, branches)
     return size, branches[:n_branches]
-
-
-@inner
-def _put(
-    sums: Sums, at: int, start: int, stop: int, parent: int, slot: int, depth: int, key: np.uint64
-) -> None:
-    """Let a node wait for its turn."""
-    sums.waiting[at, 0] = start
-    sums.waiting[at, 1] = stop
-    sums.waiting[at, 2] = parent
-    sums.waiting[at, 3] = slot
-    sums.waiting[at, 4] = depth
-    sums.keys[at] = key
 
 
 @inner
@@ -359,7 +337,7 @@ def _step(total: Counts, speed: float, c: int) -> float:
 
 
 @inner
-def _best_cut(
+def _best_split(
     columns: Columns,
     times: Ids,
     rows: Ids,
@@ -370,26 +348,25 @@ def _best_cut(
     key: np.uint64,
     worth: float,
     sums: Sums,
-) -> Cut:
-    """The largest saving among the features that are tried: first a random share, then the rest."""
-    best = Cut(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
-    for turn in range(2):
-        for j in range(len(boost.pool)):
-            if not boost.pool[j] or is_tried(key, columns.key[j], boost.tries) != (turn == 0):
-                continue
-            last = columns.n_codes[j] - 1
-            shift = shift_of(columns, j)
-            missing = (last >> shift) + 1
-            low, high = _by_code(columns.codes[j], last, shift, sums.drawn[:found], sums.each, sums.by_code)
-            gain, code, route = gain_of(columns, j, low, high, worth, boost, sums)
-            sums.by_code[missing] = 0
-            sums.by_code[low : high + 1] = 0
-            if boost.rate > 0.0 and gain > best.gain:
-                gain -= boost.rate * price_of(j, rows, times, prices, owned)
-            if gain > best.gain:
-                best = Cut(gain, j, code, route)
-        if best.feature != LEAF:
-            break
+) -> Split:
+    """The largest saving among the features that are tried."""
+    best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
+    m = len(boost.pool)
+    step = next_step(int(np.int64(START)), False, key, columns.key, boost.pool, boost.tries)
+    while step >= 0:
+        j = step % m
+        last = columns.n_codes[j] - 1
+        shift = shift_of(columns, j)
+        missing = (last >> shift) + 1
+        low, high = _by_code(columns.codes[j], last, shift, sums.drawn[:found], sums.each, sums.by_code)
+        gain, cut, route = gain_of(columns, j, low, high, worth, boost, sums)
+        sums.by_code[missing] = 0
+        sums.by_code[low : high + 1] = 0
+        if boost.rate > 0.0 and gain > best.gain:
+            gain -= boost.rate * price_of(j, rows, times, prices, owned)
+        if gain > best.gain:
+            best = Split(gain, j, cut, route)
+        step = next_step(step, best.feature != LEAF, key, columns.key, boost.pool, boost.tries)
     return best
 
 

@@ -22,17 +22,25 @@ from numpy.typing import NDArray
 
 from budgetforest.data.binning import Columns
 from budgetforest.data.costs import Costs
+from budgetforest.growing.feature_order import START, next_step
 from budgetforest.growing.greedytree import (
-    LEFT,
-    RIGHT,
     Sample,
     bootstrapped,
-    hang,
     labels_of,
-    make_leaf,
     with_all_branches,
 )
-from budgetforest.growing.histogram import Cells, partition, partition_by_code
+from budgetforest.growing.histogram import Cells
+from budgetforest.growing.node_stack import (
+    NodeStack,
+    Split,
+    edge_after,
+    make_leaf,
+    push,
+    push_categories,
+    push_sides,
+    room_for_branches,
+    stack_for,
+)
 from budgetforest.runtime.arrays import LEAF, Codes, Counts, Flags, Floats, Ids
 from budgetforest.runtime.jit import inner, kernel
 from budgetforest.runtime.random import mix, tree_key, uniform
@@ -44,8 +52,8 @@ LEAST_GAIN = 1e-7
 LOGS = 2**20
 """So many logarithms are at hand."""
 
-CUTS, TRIES = np.uint64(0x63757473), np.uint64(0x74726965)
-"""Keys of what is drawn at a node."""
+CUTS = np.uint64(0x63757473)
+"""Key of random cuts."""
 
 
 class Growth(NamedTuple):
@@ -73,7 +81,7 @@ class Acquired(NamedTuple):
     """(g, n / 8) the same for one of a group; empty where every feature is a group of its own."""
 
 
-class Desk(NamedTuple):
+class Workspace(NamedTuple):
     """Memory of one tree's growth, used again for every node."""
 
     tally: NDArray[np.int64]
@@ -82,9 +90,7 @@ class Desk(NamedTuple):
     """(k) class counts of the rows up to a cut."""
     buffer: Ids
     begin: Counts
-    waiting: Counts
-    """(n, 4) nodes still to be decided: rows start to stop, parent, which child."""
-    keys: NDArray[np.uint64]
+    stack: NodeStack
     logs: Floats
     """n log n of small n."""
 
@@ -135,22 +141,21 @@ def saving_below(
 ) -> Tree:
     """The part of a tree below the node of this key, on its rows, which then have what they met."""
     tree = room_for_nodes(2 * int((times[rows] > 0).sum()) + 1, growth.n_classes)
-    desk = desk_for(columns, growth.n_classes, len(rows))
-    size, branches = saving_tree(columns, label, times, rows, growth, costs[:3], owned, key, tree, desk)
+    work = workspace_for(columns, growth.n_classes, len(rows))
+    size, branches = saving_tree(columns, label, times, rows, growth, costs[:3], owned, key, tree, work)
     tree.floor[0] = np.nan
     return with_all_branches(only_first(tree, size)._replace(branches=branches))
 
 
-def desk_for(columns: Columns, k: int, n_rows: int) -> Desk:
+def workspace_for(columns: Columns, k: int, n_rows: int) -> Workspace:
     """Memory for a tree on so many rows."""
     codes = int(columns.n_codes.max()) + 2
-    return Desk(
+    return Workspace(
         np.zeros((codes, k), np.int64),
         np.empty(k, np.int64),
         np.empty(max(n_rows, codes), np.int32),
         np.empty(codes + 1, np.int64),
-        np.empty((n_rows + codes, 4), np.int64),
-        np.empty(n_rows + codes, np.uint64),
+        stack_for(n_rows + codes),
         small_logs(),
     )
 
@@ -161,17 +166,6 @@ def small_logs() -> Floats:
     logs = np.arange(LOGS, dtype=np.float64)
     logs[1:] *= np.log(logs[1:])
     return logs
-
-
-class Split(NamedTuple):
-    """The best split so far."""
-
-    gain: float
-    """Drop of entropy minus price."""
-    feature: int
-    cut: int
-    """The last code on the left."""
-    route: int
 
 
 @kernel
@@ -185,35 +179,34 @@ def saving_tree(
     owned: Acquired,
     root_key: np.uint64,
     tree: Tree,
-    desk: Desk,
+    work: Workspace,
 ) -> tuple[int, Ids]:
     """Split by the largest saving while there is one. Fills ``tree``; returns its size and branches."""
     cells = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
     branches = np.empty(0, np.int32)
     n_branches = 0
     nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
-    _put(desk, nothing, nothing, len(rows), nothing - 1, nothing, root_key)
-    waiting = nothing + 1
+    push(work.stack, nothing, nothing, len(rows), nothing - 1, nothing, nothing, root_key)
+    top = nothing + 1
     size = nothing
-    while waiting > 0:
-        waiting -= 1
-        start, stop, parent, slot = desk.waiting[waiting]
-        key = desk.keys[waiting]
+    while top > 0:
+        top -= 1
+        start, stop, parent, slot, _ = work.stack.nodes[top]
+        key = work.stack.keys[top]
         node = size
         size += 1
-        make_leaf(tree, node)
-        hang(tree, branches, parent, slot, node)
+        make_leaf(tree, branches, parent, slot, node)
         here = rows[start:stop]
         counts = tree.counts[node]
         n = nothing
         for i in range(len(here)):
             counts[label[here[i]]] += times[here[i]]
             n += times[here[i]]
-        mixed = entropy_of(counts, n, desk.logs)
+        mixed = entropy_of(counts, n, work.logs)
         tree.impurity[node] = mixed / n
         if mixed <= LEAST_GAIN or n < 2 * growth.least_rows:
             continue
-        best = _best_split(columns, label, times, here, growth, prices, owned, key, counts, n, mixed, desk)
+        best = _best_split(columns, label, times, here, growth, prices, owned, key, counts, n, mixed, work)
         j = best.feature
         if j == LEAF:
             continue
@@ -221,54 +214,35 @@ def saving_tree(
             acquire(j, here, prices, owned)
         tree.feature[node] = j
         tree.route[node] = best.route
-        missing = columns.n_codes[j]
+        missing = int(np.int64(columns.n_codes[j]))
         if best.route == BY_CATEGORY:
-            partition_by_code(cells, j, here, missing, desk.begin, desk.buffer)
-            if n_branches + missing + 1 > len(branches):
-                more = np.empty(2 * len(branches) + missing + 1, np.int32)
-                for branch in range(n_branches):
-                    more[branch] = branches[branch]
-                branches = more
-            tree.left[node] = n_branches
-            tree.right[node] = missing
-            for code in range(missing, -1, -1):
-                at = n_branches + code
-                branches[at] = -1
-                first = start + desk.begin[code]
-                last = start + desk.begin[code + 1]
-                if _weight(rows[first:last], times) > 0:
-                    _put(desk, waiting, first, last, node, at, mix(key, np.uint64(code)))
-                    waiting += 1
+            branches = room_for_branches(branches, n_branches, missing + 1)
+            top = push_categories(
+                cells,
+                rows,
+                start,
+                stop,
+                node,
+                j,
+                missing,
+                times,
+                tree,
+                branches,
+                n_branches,
+                work.begin,
+                work.buffer,
+                work.stack,
+                top,
+                nothing,
+                key,
+            )
             n_branches += missing + 1
         else:
-            tree.threshold[node] = np.inf
-            if best.cut < missing - 1:
-                tree.threshold[node] = columns.points[columns.offset[j] + best.cut]
-            to_left = best.route == MISSING_LEFT
-            middle = start + partition(cells, j, here, best.cut, to_left, missing, desk.buffer)
-            # the left child comes last, so that it follows its parent
-            _put(desk, waiting, middle, stop, node, nothing + RIGHT, mix(key, np.uint64(1)))
-            _put(desk, waiting + 1, start, middle, node, nothing + LEFT, mix(key, np.uint64(0)))
-            waiting += 2
+            tree.threshold[node] = edge_after(columns, j, best.cut)
+            top = push_sides(
+                cells, rows, start, stop, node, best, missing, work.buffer, work.stack, top, nothing, key
+            )
     return size, branches[:n_branches]
-
-
-@inner
-def _put(desk: Desk, at: int, start: int, stop: int, parent: int, slot: int, key: np.uint64) -> None:
-    """Let a node wait for its turn."""
-    desk.waiting[at, 0] = start
-    desk.waiting[at, 1] = stop
-    desk.waiting[at, 2] = parent
-    desk.waiting[at, 3] = slot
-    desk.keys[at] = key
-
-
-@inner
-def _weight(rows: Ids, times: Ids) -> int:
-    total = 0
-    for i in range(len(rows)):
-        total += times[rows[i]]
-    return total
 
 
 @inner
@@ -298,33 +272,26 @@ def _best_split(
     counts: Ids,
     n: int,
     mixed: float,
-    desk: Desk,
+    work: Workspace,
 ) -> Split:
-    """The largest saving among the features that are tried: first a random share, then the rest."""
+    """The largest saving among the features that are tried."""
     best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
-    for turn in range(2):
-        for j in range(len(growth.pool)):
-            if not growth.pool[j] or is_tried(key, columns.key[j], growth.tries) != (turn == 0):
-                continue
-            missing = columns.n_codes[j]
-            low, high = _tally(columns.codes[j], missing, rows, label, times, desk.tally)
-            gain, cut, route = gain_of(columns, j, low, high, counts, n, mixed, growth, key, desk)
-            _clear(desk.tally, low, high, missing)
-            if growth.rate > 0.0 and gain > best.gain:
-                price = price_of(j, rows, times, prices, owned)
-                if price > 0.0:  # whatever the rate, what rows have is free
-                    gain -= growth.rate * price
-            if gain > best.gain:
-                best = Split(gain, j, cut, route)
-        if best.feature != LEAF:
-            break
+    m = len(growth.pool)
+    step = next_step(int(np.int64(START)), False, key, columns.key, growth.pool, growth.tries)
+    while step >= 0:
+        j = step % m
+        missing = columns.n_codes[j]
+        low, high = _tally(columns.codes[j], missing, rows, label, times, work.tally)
+        gain, cut, route = gain_of(columns, j, low, high, counts, n, mixed, growth, key, work)
+        _clear(work.tally, low, high, missing)
+        if growth.rate > 0.0 and gain > best.gain:
+            price = price_of(j, rows, times, prices, owned)
+            if price > 0.0:  # whatever the rate, what rows have is free
+                gain -= growth.rate * price
+        if gain > best.gain:
+            best = Split(gain, j, cut, route)
+        step = next_step(step, best.feature != LEAF, key, columns.key, growth.pool, growth.tries)
     return best
-
-
-@inner
-def is_tried(key: np.uint64, feature: np.uint64, tries: float) -> bool:
-    """Whether a feature is among those that the node of this key tries first."""
-    return uniform(mix(mix(key, TRIES), feature)) < tries
 
 
 @inner
@@ -338,15 +305,15 @@ def gain_of(
     mixed: float,
     growth: Growth,
     key: np.uint64,
-    desk: Desk,
+    work: Workspace,
 ) -> tuple[float, int, int]:
-    """The drop of entropy by a feature whose class counts are in ``desk.tally``: (drop, cut, route)."""
+    """The drop of entropy by a feature whose class counts are in ``work.tally``: (drop, cut, route)."""
     missing = columns.n_codes[j]
     if columns.nominal[j]:
-        gain = _nominal_gain(desk.tally, low, high, missing, mixed, growth.least_rows, desk.logs)
+        gain = _nominal_gain(work.tally, low, high, missing, mixed, growth.least_rows, work.logs)
         return gain, -1, BY_CATEGORY
     at = mix(key, columns.key[j] ^ CUTS)
-    return _numeric_gain(desk.tally, low, high, missing, counts, n, mixed, growth, at, desk)
+    return _numeric_gain(work.tally, low, high, missing, counts, n, mixed, growth, at, work)
 
 
 @inner
@@ -388,7 +355,7 @@ def _numeric_gain(
     mixed: float,
     growth: Growth,
     key: np.uint64,
-    desk: Desk,
+    work: Workspace,
 ) -> tuple[float, int, int]:
     """The drop of entropy by the best, or a random, cut: (drop, last code on the left, route).
 
@@ -398,7 +365,7 @@ def _numeric_gain(
     k = len(counts)
     lost = 0
     for c in range(k):
-        desk.below[c] = 0
+        work.below[c] = 0
         lost += tally[missing, c]
     chosen = low + int(uniform(key) * (high - low))
     best = 0.0
@@ -408,7 +375,7 @@ def _numeric_gain(
     for code in range(low, high + (1 if lost > 0 else 0)):
         present = 0
         for c in range(k):
-            desk.below[c] += tally[code, c]
+            work.below[c] += tally[code, c]
             present += tally[code, c]
         size += present
         if growth.random_cuts and code != chosen and code != high:
@@ -419,10 +386,10 @@ def _numeric_gain(
             left = size + (lost if side == 1 else 0)
             if left < growth.least_rows or n - left < growth.least_rows:
                 continue
-            drop = mixed - _times_log(left, desk.logs) - _times_log(n - left, desk.logs)
+            drop = mixed - _times_log(left, work.logs) - _times_log(n - left, work.logs)
             for c in range(k):
-                inside = desk.below[c] + (tally[missing, c] if side == 1 else 0)
-                drop += _times_log(inside, desk.logs) + _times_log(counts[c] - inside, desk.logs)
+                inside = work.below[c] + (tally[missing, c] if side == 1 else 0)
+                drop += _times_log(inside, work.logs) + _times_log(counts[c] - inside, work.logs)
             if drop > best:
                 best = drop
                 best_cut = code if code < high else missing - 1

@@ -15,8 +15,17 @@ import numpy as np
 
 from budgetforest.data.binning import Columns
 from budgetforest.growing.bounds import REST, bound_features, is_settled
-from budgetforest.growing.histogram import Cells, fill_profile, partition, partition_by_code
+from budgetforest.growing.histogram import Cells, fill_profile
 from budgetforest.growing.impurity import evaluate
+from budgetforest.growing.node_stack import (
+    Split,
+    fill_empty_branches,
+    make_leaf,
+    push,
+    push_categories,
+    push_sides,
+    room_for_branches,
+)
 from budgetforest.growing.small_nodes import COUNTED_BELOW, approach, best_cut_of
 from budgetforest.growing.split import (
     LEAST_DROP,
@@ -27,7 +36,7 @@ from budgetforest.growing.split import (
     search_nominal,
     threshold_between,
 )
-from budgetforest.growing.workspace import Desk, Plan, Room, bring_near, gather, put, room_for_growth
+from budgetforest.growing.workspace import Desk, Plan, Room, bring_near, gather, room_for_growth
 from budgetforest.runtime.arrays import LEAF, Counts, Ids
 from budgetforest.runtime.jit import inner, kernel
 from budgetforest.runtime.random import draw_rows, mix, tree_key
@@ -39,9 +48,6 @@ from budgetforest.trees.tree import (
     only_first,
     room_for_nodes,
 )
-
-LEFT, RIGHT = -1, -2
-"""Which child of its parent a waiting node is; from 0 up, a position in ``branches``."""
 
 
 class Sample(NamedTuple):
@@ -140,8 +146,9 @@ def greedy_tree(
     features = room.features
     own_times = room.times
     own_ends = room.ends
-    stack = desk.waiting
-    keys = desk.keys
+    stack = desk.stack
+    nodes = stack.nodes
+    keys = stack.keys
     total = desk.total
     shares = desk.shares
     near_ends = desk.near_ends
@@ -152,28 +159,23 @@ def greedy_tree(
     if measure.bisect:
         near = Cells(desk.near, 1, bounds.near.shape[1])
     certain = plan.splitter != RANDOM and not columns.gaps.any()
+    all_drawn = np.empty(0, np.int32)  # every row here was drawn
     branches = np.empty(0, np.int32)
     n_branches = 0
     nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
-    put(stack, nothing, nothing, len(rows), nothing - 1, nothing, len(plan.cost))
-    keys[0] = root_key
-    waiting = nothing + 1
-    near_until = 0  # how many nodes must wait for rows to be those brought near; 0: none are
+    push(stack, nothing, nothing, len(rows), nothing - 1, nothing, len(plan.cost), root_key)
+    top = nothing + 1
+    near_until = 0  # while so many nodes wait, rows are those brought near; 0: none are
     size = nothing
-    while waiting > 0:
-        waiting -= 1
-        start = stack[waiting, 0]
-        stop = stack[waiting, 1]
-        parent = stack[waiting, 2]
-        slot = stack[waiting, 3]
-        n_features = stack[waiting, 4]
-        key = keys[waiting]
+    while top > 0:
+        top -= 1
+        start, stop, parent, slot, n_features = nodes[top]
+        key = keys[top]
         node = size
         size += 1
-        make_leaf(tree, node)
-        hang(tree, branches, parent, slot, node)
+        make_leaf(tree, branches, parent, slot, node)
         here = rows[start:stop]
-        if waiting + 1 < near_until:
+        if top + 1 < near_until:
             near_until = 0
         cells = near if near_until > 0 else far
         classes = gather(
@@ -205,7 +207,7 @@ def greedy_tree(
         if parent < 0:
             tree.floor[0] = least_per_drop(columns, cells, here, plan, known, room)
         if near_until == 0 and len(here) <= len(near_times):
-            near_until = waiting + 1
+            near_until = top + 1
             bring_near(far, near, ends, times, here, features[:n_features], near_ends, near_times)
             cells = near
         alive = n_features
@@ -222,7 +224,7 @@ def greedy_tree(
                 measure,
                 features,
                 n_features,
-                waiting if parent >= 0 else -1,
+                top if parent >= 0 else -1,
                 bounds,
             )
         best, cut, threshold, route, n_features = best_split(
@@ -233,35 +235,34 @@ def greedy_tree(
         tree.feature[node] = best
         tree.threshold[node] = threshold
         tree.route[node] = route
-        missing = n_codes[best]
+        missing = int(np.int64(n_codes[best]))
         if route == BY_CATEGORY:
-            partition_by_code(cells, best, here, missing, desk.begin, desk.buffer)
-            if n_branches + missing + 1 > len(branches):
-                more = np.empty(2 * len(branches) + missing + 1, np.int32)
-                for branch in range(n_branches):
-                    more[branch] = branches[branch]
-                branches = more
-            tree.left[node] = n_branches
-            tree.right[node] = missing
-            for code in range(missing, -1, -1):
-                at = n_branches + code
-                branches[at] = -1
-                first = start + desk.begin[code]
-                last = start + desk.begin[code + 1]
-                if last > first:
-                    put(stack, waiting, first, last, node, at, n_features)
-                    keys[waiting] = mix(key, np.uint64(code))
-                    waiting += 1
+            branches = room_for_branches(branches, n_branches, missing + 1)
+            top = push_categories(
+                cells,
+                rows,
+                start,
+                stop,
+                node,
+                best,
+                missing,
+                all_drawn,
+                tree,
+                branches,
+                n_branches,
+                desk.begin,
+                desk.buffer,
+                stack,
+                top,
+                n_features,
+                key,
+            )
             n_branches += missing + 1
         else:
-            goes_left = route == MISSING_LEFT
-            middle = start + partition(cells, best, here, cut, goes_left, missing, desk.buffer)
-            # the left child comes last, so that it follows its parent
-            put(stack, waiting, middle, stop, node, nothing + RIGHT, n_features)
-            keys[waiting] = mix(key, np.uint64(1))
-            put(stack, waiting + 1, start, middle, node, nothing + LEFT, n_features)
-            keys[waiting + 1] = mix(key, np.uint64(0))
-            waiting += 2
+            split = Split(impurity, best, cut, route)
+            top = push_sides(
+                cells, rows, start, stop, node, split, missing, desk.buffer, stack, top, n_features, key
+            )
     return size, branches[:n_branches]
 
 
@@ -383,45 +384,3 @@ def least_per_drop(columns: Columns, cells: Cells, rows: Ids, plan: Plan, node: 
         if drop > LEAST_DROP:
             least = min(least, plan.least[j] / drop)
     return least
-
-
-@inner
-def make_leaf(tree: Tree, node: int) -> None:
-    """A new node: a leaf without rows."""
-    tree.feature[node] = LEAF
-    tree.threshold[node] = np.nan
-    tree.left[node] = -1
-    tree.right[node] = -1
-    tree.route[node] = MISSING_RIGHT
-    tree.impurity[node] = 0.0
-    for c in range(tree.counts.shape[1]):
-        tree.counts[node, c] = 0
-
-
-@inner
-def hang(tree: Tree, branches: Ids, parent: int, slot: int, node: int) -> None:
-    """Make a node the child of its parent, if it has one."""
-    if parent < 0:
-        return
-    if slot == LEFT:
-        tree.left[parent] = node
-    elif slot == RIGHT:
-        tree.right[parent] = node
-    else:
-        branches[slot] = node
-
-
-@kernel
-def fill_empty_branches(rows: Counts, tree: Tree, branches: Ids) -> None:
-    """Categories absent from a node's training rows go where most of its ``rows`` went, (d) by node."""
-    for node in range(len(rows)):
-        if tree.feature[node] == LEAF or tree.route[node] != BY_CATEGORY:
-            continue
-        largest = -1
-        for slot in range(tree.left[node], tree.left[node] + tree.right[node] + 1):
-            child = branches[slot]
-            if child >= 0 and (largest < 0 or rows[child] > rows[largest]):
-                largest = child
-        for slot in range(tree.left[node], tree.left[node] + tree.right[node] + 1):
-            if branches[slot] < 0:
-                branches[slot] = ~largest

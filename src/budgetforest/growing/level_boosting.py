@@ -9,7 +9,6 @@ from budgetforest.data.costs import Costs
 from budgetforest.growing.boosting import (
     LEAST_GAIN,
     Boost,
-    Cut,
     Slopes,
     Sums,
     gain_of,
@@ -18,7 +17,8 @@ from budgetforest.growing.boosting import (
     sums_for,
     worth_of,
 )
-from budgetforest.growing.cost_aware import is_tried, price_for
+from budgetforest.growing.cost_aware import price_for
+from budgetforest.growing.feature_order import START, next_step
 from budgetforest.growing.level_cost_aware import put_split
 from budgetforest.growing.level_greedy import (
     Splits,
@@ -29,6 +29,7 @@ from budgetforest.growing.level_greedy import (
     take_rows,
     whole_of,
 )
+from budgetforest.growing.node_stack import Split
 from budgetforest.runtime.arrays import LEAF, Codes, Counts, Floats, Ids, Keys
 from budgetforest.runtime.jit import inner, kernel
 from budgetforest.trees.tree import MISSING_RIGHT
@@ -127,22 +128,20 @@ def search_boosts(
             continue
         take_all(whole[at], room)
         worth = worth_of(room.all)
-        best = Cut(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
-        for turn in range(2):
-            for j in range(len(boost.pool)):
-                if not boost.pool[j] or is_tried(keys[at], columns.key[j], boost.tries) != (turn == 0):
-                    continue
-                part = sums[at, begin[j] : begin[j + 1]]
-                low, high = take_sums(part, shift_of(columns, j), room.by_code)
-                gain, code, route = gain_of(columns, j, low, high, worth, boost, room)
-                if boost.rate > 0.0 and gain > best.gain:
-                    gain -= boost.rate * price_for(j, lacking[at, j, 0], lacking[at, j, 1], prices)
-                if gain > best.gain:
-                    best = Cut(gain, j, code, route)
-            if best.feature != LEAF:
-                break
+        best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
+        m, key = len(boost.pool), keys[at]
+        step = next_step(int(np.int64(START)), False, key, columns.key, boost.pool, boost.tries)
+        while step >= 0:
+            j = step % m
+            low, high = take_sums(sums[at, begin[j] : begin[j + 1]], shift_of(columns, j), room.by_code)
+            gain, cut, route = gain_of(columns, j, low, high, worth, boost, room)
+            if boost.rate > 0.0 and gain > best.gain:
+                gain -= boost.rate * price_for(j, lacking[at, j, 0], lacking[at, j, 1], prices)
+            if gain > best.gain:
+                best = Split(gain, j, cut, route)
+            step = next_step(step, best.feature != LEAF, key, columns.key, boost.pool, boost.tries)
         if best.feature != LEAF:
-            put_split(columns, best.feature, best.code, best.route, splits, at)
+            put_split(columns, best, splits, at)
 
 
 @inner

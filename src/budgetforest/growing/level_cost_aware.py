@@ -14,19 +14,19 @@ from budgetforest.data.costs import Costs
 from budgetforest.growing.cost_aware import (
     LEAST_GAIN,
     Acquired,
-    Desk,
     Growth,
-    Split,
+    Workspace,
     acquire,
-    desk_for,
     entropy_of,
     gain_of,
     has_bit,
-    is_tried,
     price_for,
     put_bit,
+    workspace_for,
 )
+from budgetforest.growing.feature_order import START, next_step
 from budgetforest.growing.level_greedy import Splits, Standing, cells_of, children_of, no_splits, whole_of
+from budgetforest.growing.node_stack import Split, edge_after
 from budgetforest.runtime.arrays import LEAF, Codes, Counts, Flags, Floats, Ids, Keys
 from budgetforest.runtime.jit import inner, kernel
 from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree
@@ -65,8 +65,8 @@ def choose_savings(
     begin = cells_of(columns, growth.pool)
     splits = no_splits(whole_of(counts, begin))
     splits.floor[:] = np.nan
-    desk = desk_for(columns, growth.n_classes, 0)
-    search_savings(columns, growth, costs[:3], counts, lacking, begin, keys, desk, splits)
+    work = workspace_for(columns, growth.n_classes, 0)
+    search_savings(columns, growth, costs[:3], counts, lacking, begin, keys, work, splits)
     first, below = children_of(counts, begin, splits)
     size = below.sum(axis=1)
     splits = splits._replace(
@@ -76,7 +76,7 @@ def choose_savings(
         counts=below,
         below=np.zeros(len(size)),
     )
-    judge_children(growth.least_rows, desk.logs, splits)
+    judge_children(growth.least_rows, work.logs, splits)
     return splits
 
 
@@ -89,7 +89,7 @@ def search_savings(
     lacking: Counts,
     begin: Counts,
     keys: Keys,
-    desk: Desk,
+    work: Workspace,
     splits: Splits,
 ) -> None:
     """Fill in feature, cut, threshold, route and impurity of every node."""
@@ -98,27 +98,26 @@ def search_savings(
         n = 0
         for c in range(len(total)):
             n += total[c]
-        mixed = entropy_of(total, n, desk.logs)
+        mixed = entropy_of(total, n, work.logs)
         splits.impurity[at] = mixed / n
         if mixed <= LEAST_GAIN or n < 2 * growth.least_rows:
             continue
         best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
-        for turn in range(2):
-            for j in range(len(growth.pool)):
-                if not growth.pool[j] or is_tried(keys[at], columns.key[j], growth.tries) != (turn == 0):
-                    continue
-                low, high = take_tally(counts[at, begin[j] : begin[j + 1]], desk.tally)
-                gain, cut, route = gain_of(columns, j, low, high, total, n, mixed, growth, keys[at], desk)
-                if growth.rate > 0.0 and gain > best.gain:
-                    price = price_for(j, lacking[at, j, 0], lacking[at, j, 1], prices)
-                    if price > 0.0:
-                        gain -= growth.rate * price
-                if gain > best.gain:
-                    best = Split(gain, j, cut, route)
-            if best.feature != LEAF:
-                break
+        m, key = len(growth.pool), keys[at]
+        step = next_step(int(np.int64(START)), False, key, columns.key, growth.pool, growth.tries)
+        while step >= 0:
+            j = step % m
+            low, high = take_tally(counts[at, begin[j] : begin[j + 1]], work.tally)
+            gain, cut, route = gain_of(columns, j, low, high, total, n, mixed, growth, key, work)
+            if growth.rate > 0.0 and gain > best.gain:
+                price = price_for(j, lacking[at, j, 0], lacking[at, j, 1], prices)
+                if price > 0.0:  # whatever the rate, what rows have is free
+                    gain -= growth.rate * price
+            if gain > best.gain:
+                best = Split(gain, j, cut, route)
+            step = next_step(step, best.feature != LEAF, key, columns.key, growth.pool, growth.tries)
         if best.feature != LEAF:
-            put_split(columns, best.feature, best.cut, best.route, splits, at)
+            put_split(columns, best, splits, at)
 
 
 @inner
@@ -139,15 +138,13 @@ def take_tally(by_code: NDArray[np.int32], tally: Counts) -> tuple[int, int]:
 
 
 @inner
-def put_split(columns: Columns, j: int, cut: int, route: int, splits: Splits, at: int) -> None:
+def put_split(columns: Columns, split: Split, splits: Splits, at: int) -> None:
     """Write down how a node splits."""
-    splits.feature[at] = j
-    splits.cut[at] = cut
-    splits.route[at] = route
-    if route != BY_CATEGORY:
-        splits.threshold[at] = np.inf
-        if cut < columns.n_codes[j] - 1:
-            splits.threshold[at] = columns.points[columns.offset[j] + cut]
+    splits.feature[at] = split.feature
+    splits.cut[at] = split.cut
+    splits.route[at] = split.route
+    if split.route != BY_CATEGORY:
+        splits.threshold[at] = edge_after(columns, split.feature, split.cut)
 
 
 @kernel

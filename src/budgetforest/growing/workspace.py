@@ -13,8 +13,9 @@ import numpy as np
 from budgetforest.data.binning import Columns
 from budgetforest.growing.bounds import Bounds, room_for_bounds, width_of
 from budgetforest.growing.histogram import Cells, Counter, Profile, code_of, counter_for, profile_for
+from budgetforest.growing.node_stack import NodeStack, stack_for
 from budgetforest.growing.split import MOST_STUMPS, Measure
-from budgetforest.runtime.arrays import MAX_CODES, Codes, Counts, Floats, Ids, Keys
+from budgetforest.runtime.arrays import MAX_CODES, Codes, Counts, Floats, Ids
 from budgetforest.runtime.jit import inner
 
 NEAR_ROWS = 1024
@@ -72,10 +73,8 @@ class Desk(NamedTuple):
     near_ends: Counts
     """(k) where the rows of each class end."""
     near_times: Ids
-    waiting: Counts
-    """(n, 5) nodes still to be decided: rows start to stop, parent, which child, features to try."""
-    keys: Keys
-    """(n) their keys."""
+    stack: NodeStack
+    """The note of a node is how many features are worth trying."""
 
 
 def room_for_growth(columns: Columns, plan: Plan, n_rows: int) -> tuple[Room, Desk]:
@@ -102,20 +101,9 @@ def room_for_growth(columns: Columns, plan: Plan, n_rows: int) -> tuple[Room, De
         near=bounds.near.reshape(-1),
         near_ends=np.empty(k, np.int64),
         near_times=np.empty(near_rows, np.int32),
-        waiting=np.empty((n_rows + 1, 5), np.int64),
-        keys=np.empty(n_rows + 1, np.uint64),
+        stack=stack_for(n_rows + 1),
     )
     return room, desk
-
-
-@inner
-def put(waiting: Counts, at: int, start: int, stop: int, parent: int, slot: int, n_features: int) -> None:
-    """Let a node wait for its turn."""
-    waiting[at, 0] = start
-    waiting[at, 1] = stop
-    waiting[at, 2] = parent
-    waiting[at, 3] = slot
-    waiting[at, 4] = n_features
 
 
 @inner

@@ -1,0 +1,187 @@
+"""The nodes that a tree still has to decide, and how a node is parted into children: what all growers share.
+
+Growers work depth first. They take the node on top, decide, and push its children, the left one last, so that
+it follows its parent in the tree:
+
+    | ... | right child | left child |  <- top
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from budgetforest.data.binning import Columns
+from budgetforest.growing.histogram import Cells, partition, partition_by_code
+from budgetforest.runtime.arrays import LEAF, Counts, Ids, Keys
+from budgetforest.runtime.jit import inner, kernel
+from budgetforest.runtime.random import mix
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree
+
+LEFT, RIGHT = -1, -2
+"""Which child of its parent a waiting node is; from 0 up, a position in ``branches``."""
+
+
+class NodeStack(NamedTuple):
+    """Nodes that wait to be decided."""
+
+    nodes: Counts
+    """(n, 5) first and last of the node's rows, its parent, which child it is, and a note of the grower: its
+    depth, or how many features are worth trying."""
+    keys: Keys
+    """(n) what random draws at the node are keyed by."""
+
+
+class Split(NamedTuple):
+    """The best split of a node so far."""
+
+    gain: float
+    """What it is worth, by the grower's own measure."""
+    feature: int
+    """``LEAF`` if there is none."""
+    cut: int
+    """The last code on the left."""
+    route: int
+    """Where missing values go, or ``BY_CATEGORY``."""
+
+
+def stack_for(n_nodes: int) -> NodeStack:
+    """Room for so many waiting nodes."""
+    return NodeStack(np.empty((n_nodes, 5), np.int64), np.empty(n_nodes, np.uint64))
+
+
+@inner
+def push(
+    stack: NodeStack, top: int, start: int, stop: int, parent: int, slot: int, note: int, key: np.uint64
+) -> None:
+    """Let a node wait for its turn."""
+    node = stack.nodes[top]
+    node[0] = start
+    node[1] = stop
+    node[2] = parent
+    node[3] = slot
+    node[4] = note
+    stack.keys[top] = key
+
+
+@inner
+def make_leaf(tree: Tree, branches: Ids, parent: int, slot: int, node: int) -> None:
+    """A new node: a leaf without rows, the child of its parent if it has one."""
+    tree.feature[node] = LEAF
+    tree.threshold[node] = np.nan
+    tree.left[node] = -1
+    tree.right[node] = -1
+    tree.route[node] = MISSING_RIGHT
+    tree.impurity[node] = 0.0
+    for c in range(tree.counts.shape[1]):
+        tree.counts[node, c] = 0
+    if parent < 0:
+        return
+    if slot == LEFT:
+        tree.left[parent] = node
+    elif slot == RIGHT:
+        tree.right[parent] = node
+    else:
+        branches[slot] = node
+
+
+@inner
+def push_sides(
+    cells: Cells,
+    rows: Ids,
+    start: int,
+    stop: int,
+    node: int,
+    split: Split,
+    missing: int,
+    buffer: Ids,
+    stack: NodeStack,
+    top: int,
+    note: int,
+    key: np.uint64,
+) -> int:
+    """Part a node's rows by a threshold and let both children wait; returns the new top."""
+    here = rows[start:stop]
+    to_left = split.route == MISSING_LEFT
+    middle = start + partition(cells, split.feature, here, split.cut, to_left, missing, buffer)
+    left, right = int(np.int64(LEFT)), int(np.int64(RIGHT))  # numba compiles functions of literals once more
+    push(stack, top, middle, stop, node, right, note, mix(key, np.uint64(1)))
+    push(stack, top + 1, start, middle, node, left, note, mix(key, np.uint64(0)))
+    return top + 2
+
+
+@inner
+def push_categories(
+    cells: Cells,
+    rows: Ids,
+    start: int,
+    stop: int,
+    node: int,
+    feature: int,
+    missing: int,
+    drawn: Ids,
+    tree: Tree,
+    branches: Ids,
+    n_branches: int,
+    begin: Counts,
+    buffer: Ids,
+    stack: NodeStack,
+    top: int,
+    note: int,
+    key: np.uint64,
+) -> int:
+    """Part a node's rows by category and let a child wait for each that has rows; returns the new top.
+
+    Where ``drawn`` says how often rows were drawn (it may be empty), one of them must have been.
+    """
+    partition_by_code(cells, feature, rows[start:stop], missing, begin, buffer)
+    tree.left[node] = n_branches
+    tree.right[node] = missing
+    for code in range(missing, -1, -1):
+        slot = n_branches + code
+        branches[slot] = -1
+        first = start + begin[code]
+        last = start + begin[code + 1]
+        waits = last > first and len(drawn) == 0
+        for i in range(first, last):
+            waits = waits or drawn[rows[i]] > 0
+        if waits:
+            push(stack, top, first, last, node, slot, note, mix(key, np.uint64(code)))
+            top += 1
+    return top
+
+
+@kernel
+def room_for_branches(branches: Ids, used: int, more: int) -> Ids:
+    """The same branches with room for more."""
+    if used + more <= len(branches):
+        return branches
+    grown = np.empty(2 * len(branches) + more, np.int32)
+    for at in range(used):
+        grown[at] = branches[at]
+    return grown
+
+
+@inner
+def edge_after(columns: Columns, feature: int, cut: int) -> float:
+    """The threshold above a code; +inf after the last one, which parts values from missing ones."""
+    if cut >= columns.n_codes[feature] - 1:
+        return np.inf
+    return float(columns.points[columns.offset[feature] + cut])
+
+
+@kernel
+def fill_empty_branches(rows: Counts, tree: Tree, branches: Ids) -> None:
+    """Categories absent from a node's training rows go where most of its ``rows`` went, (d) by node."""
+    for node in range(len(rows)):
+        if tree.feature[node] == LEAF or tree.route[node] != BY_CATEGORY:
+            continue
+        largest = -1
+        for slot in range(tree.left[node], tree.left[node] + tree.right[node] + 1):
+            child = branches[slot]
+            if child >= 0 and (largest < 0 or rows[child] > rows[largest]):
+                largest = child
+        for slot in range(tree.left[node], tree.left[node] + tree.right[node] + 1):
+            if branches[slot] < 0:
+                branches[slot] = ~largest
