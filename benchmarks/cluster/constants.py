@@ -13,7 +13,7 @@ import budgetforest.dask
 from benchmarks.cluster.rows import WORKERS, blocks_of, forest, workers
 from benchmarks.speed.sets import made
 from benchmarks.speed.turns import Criterion
-from budgetforest.trees.tree import levels
+from budgetforest.dask import level_growth
 
 ROWS, FEATURES, TREES = 2_000_000, 20, 4
 BLOCKS = 2 * WORKERS
@@ -25,7 +25,7 @@ EMPTY = 2_000
 MANY, WIDE, MACHINES = 10**9, 100, 100
 """Rows, features and workers on paper."""
 CODES, CLASSES, BYTES = 256, 2, 4
-SMALL = levels.MOST_CELLS // WIDE
+SMALL = level_growth.MOST_CELLS // WIDE
 """Rows of a node that one worker grows."""
 LEVELS = (MANY // SMALL).bit_length()
 
@@ -33,7 +33,10 @@ LEVELS = (MANY // SMALL).bit_length()
 def measure(quick: bool) -> dict:
     """Seconds of the tasks of one training, by kind, and of tasks that do nothing."""
     rows = made(10_000 if quick else ROWS, FEATURES)
-    with workers() as client, patch.object(levels, "split_large", wraps=levels.split_large) as level:
+    with (
+        workers() as client,
+        patch.object(level_growth, "split_large", wraps=level_growth.split_large) as level,
+    ):
         loaded = blocks_of(client, rows, BLOCKS)
         client.get_task_stream()  # from now on
         begun = time.time()

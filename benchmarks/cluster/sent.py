@@ -15,7 +15,7 @@ import budgetforest.dask
 from benchmarks.cluster.rows import WORKERS, blocks_of, check_same, forest, workers
 from benchmarks.speed.sets import made
 from benchmarks.speed.turns import Criterion
-from budgetforest.trees.tree import levels
+from budgetforest.dask import level_growth
 
 ROWS = (50_000, 100_000, 200_000, 400_000, 800_000)
 FEATURES, TREES = 20, 4
@@ -36,7 +36,7 @@ def sizes(client: Client, n: int) -> dict[str, float]:
     """One training, whose forest is that of one machine."""
     rows = made(n, FEATURES)
     before, model = arrived(client), forest(TREES)
-    with patch.object(levels, "all_splits", wraps=levels.all_splits) as level:
+    with patch.object(level_growth, "all_splits", wraps=level_growth.all_splits) as level:
         budgetforest.dask.fit(model, *blocks_of(client, rows, 2 * WORKERS), client=client, spread="rows")
     check_same(model, forest(TREES).fit(rows.X, rows.y))
     sent = arrived(client) - before

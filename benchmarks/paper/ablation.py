@@ -13,8 +13,7 @@ from benchmarks.methods.auto import models
 from benchmarks.tasks import absences, loaded
 from benchmarks.verdicts import tally, verdict
 from benchmarks.workers import workers
-from budgetforest.estimators import classifier
-from budgetforest.selection import auto as frontier
+from budgetforest.selection import auto, training
 from budgetforest.selection.candidates import Candidate, Point
 
 SETS = (
@@ -50,12 +49,12 @@ def measure(quick: bool) -> dict:
 def left(title: str, task: Task) -> Iterator[Model]:
     """The method without an idea, or with all: it has only the other forests to choose from."""
     allowed, m = WITHOUT.get(title, lambda point, m: True), task.train.X.shape[1]
-    offers = [
-        offer._replace(points=points)
-        for offer in grown(task)
-        if (points := [point for point in offer.points if allowed(point, m)])
+    candidates = [
+        candidate._replace(points=points)
+        for candidate in grown(task)
+        if (points := [point for point in candidate.points if allowed(point, m)])
     ]
-    with patch.object(classifier, "auto_candidates", lambda *given: offers):
+    with patch.object(training, "auto_candidates", lambda *given: candidates):
         found = list(models(task))
     yield from found
 
@@ -66,11 +65,11 @@ def grown(task: Task) -> list[Candidate]:
     found: list[Candidate] = []
 
     def grow(*given) -> list[Candidate]:
-        found.extend(frontier.auto_candidates(*given))
+        found.extend(auto.auto_candidates(*given))
         return found
 
-    everything = patch.object(frontier, "without_hopeless", lambda offers, n_rows: offers)
-    with everything, patch.object(classifier, "auto_candidates", grow):
+    everything = patch.object(auto, "without_hopeless", lambda candidates, n_rows: candidates)
+    with everything, patch.object(training, "auto_candidates", grow):
         list(models(task))
     return found
 

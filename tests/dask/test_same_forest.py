@@ -32,13 +32,13 @@ from distributed import Client, LocalCluster
 import budgetforest.dask as on_cluster
 from budgetforest import BudgetForestClassifier, ClusterFailed, InvalidData, InvalidParameter
 from budgetforest.dask import bin_edges as edges
+from budgetforest.dask import level_growth
 from budgetforest.dask.cluster import check_workers, cluster_of
 from budgetforest.data.bin_edges import census_of, merged, points_of, quantile_edges
 from budgetforest.data.rows import Rows, totals_of
 from budgetforest.runtime.random import places
 from budgetforest.selection import crossfit
 from budgetforest.selection.evaluation import exact_sum
-from budgetforest.trees.tree import levels
 
 pytestmark = pytest.mark.usefixtures("quiet", "many_levels")
 
@@ -49,9 +49,9 @@ QUIET = {"dashboard_address": ":0", "silence_logs": 50}
 @pytest.fixture
 def many_levels(monkeypatch):
     """Small rows act large: nodes are small late, frontiers are sliced, rows have several ranges."""
-    monkeypatch.setattr(levels, "LEAST_SMALL", 12)
-    monkeypatch.setattr(levels, "SHARES", 20)
-    monkeypatch.setattr(levels, "MOST_COUNTS", 6000)
+    monkeypatch.setattr(level_growth, "LEAST_SMALL", 12)
+    monkeypatch.setattr(level_growth, "SHARES", 20)
+    monkeypatch.setattr(level_growth, "MOST_COUNTS", 6000)
     monkeypatch.setattr(places, "RANGE_ROWS", 40)
     monkeypatch.setattr(edges, "FEW", 16)
     monkeypatch.setattr(crossfit, "ENOUGH", 60)
@@ -206,7 +206,7 @@ def pairs():
 def test_every_engine_grows_the_same_forest(engine, name, clients, monkeypatch):
     processes, sizes, order, spread = ENGINES[engine]
     if name == "auto with turns":
-        monkeypatch.setattr(levels, "LEAST_SMALL", 4096)  # as it is: few rows are brought together
+        monkeypatch.setattr(level_growth, "LEAST_SMALL", 4096)  # as it is: few rows are brought together
     parameters, *rows = case(name)
     X, y, weight = (None if part is None else in_blocks(part, sizes, order) for part in rows)
     model = on_cluster.fit(
@@ -335,7 +335,7 @@ def test_rows_in_blocks_take_the_same_turns(clients):
     "small", [pytest.param(200, id="whole trees"), pytest.param(12, id="levels", marks=only_in_full)]
 )
 def test_rows_that_take_turns_stay_in_their_blocks_if_they_are_many(small, clients, monkeypatch):
-    monkeypatch.setattr(levels, "LEAST_SMALL", small)
+    monkeypatch.setattr(level_growth, "LEAST_SMALL", small)
     parameters, X, y, weight = case("auto with turns")
     parameters, X = parameters | {"max_trees": 2}, X[["a", "kind"]]
     here = BudgetForestClassifier(**parameters).fit(X, y, sample_weight=weight)
@@ -356,14 +356,14 @@ def sizes(dask_scheduler):
 def test_what_a_worker_must_hold_falls_with_the_number_of_blocks(clients, monkeypatch):
     frame, y, _, _ = table()
     X = np.tile(frame[list("abcde")].to_numpy(), (20, 1))
-    hang, held = levels.hang_children, {}
+    hang, held = level_growth.hang_children, {}
 
     def look(*arguments):
         held.setdefault(blocks, client.run_on_scheduler(sizes))
         return hang(*arguments)
 
-    monkeypatch.setattr(levels, "hang_children", look)
-    monkeypatch.setattr(levels, "LEAST_SMALL", 400)
+    monkeypatch.setattr(level_growth, "hang_children", look)
+    monkeypatch.setattr(level_growth, "LEAST_SMALL", 400)
     client = clients(0)
     for blocks in (2, 8):
         parts = (
@@ -449,7 +449,7 @@ def test_an_interrupted_training_leaves_no_tasks(clients, monkeypatch):
 
     frame, y, _, _ = table()
     client = clients(0)
-    monkeypatch.setattr(levels, "hang_children", interrupt)
+    monkeypatch.setattr(level_growth, "hang_children", interrupt)
     blocks = in_blocks(frame, [100, 140]), in_blocks(pd.Series(y), [100, 140])
     with pytest.raises(KeyboardInterrupt):
         on_cluster.fit(BudgetForestClassifier(method="paper"), *blocks, client=client, spread="rows")
@@ -466,7 +466,7 @@ def test_a_worker_that_is_added_is_used(monkeypatch):
     name = "random"
     parameters, *rows = case(name)
     X, y = (in_blocks(part, [60, 60, 60, 60]) for part in rows[:2])
-    hang = levels.hang_children
+    hang = level_growth.hang_children
     with LocalCluster(n_workers=1, threads_per_worker=1, **QUIET) as cluster, Client(cluster) as client:
 
         def add_worker(*arguments):
@@ -475,7 +475,7 @@ def test_a_worker_that_is_added_is_used(monkeypatch):
                 client.wait_for_workers(2, timeout=120)
             return hang(*arguments)
 
-        monkeypatch.setattr(levels, "hang_children", add_worker)
+        monkeypatch.setattr(level_growth, "hang_children", add_worker)
         client.get_task_stream()  # from now on
         model = BudgetForestClassifier(**parameters)
         on_cluster.fit(model, X, y, client=client, spread="rows")

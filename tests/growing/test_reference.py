@@ -26,7 +26,7 @@ KINDS = {
     "expected pairs": ({"criterion": "expected"}, reference.pairs(0), reference.expected),
 }
 COSTS = st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.0, 2.0, 7.0]), min_size=5, max_size=5)
-EXTREMES = st.sampled_from([5e-324, 1.5e-323, 1e-310, 1e-292, 1e-288, 1e307, 1.7e308])
+EXTREMES = st.sampled_from([1e-100, 1.5e-100, 1e-99, 1e-50, 1e50, 9e99, 1e100])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -23,6 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::budgetforest.BudgetTooSmall"),
 ]
 
+PRICE = st.just(0.0) | st.floats(1e-100, 9)
 SPLITTERS = st.sampled_from(["binned", "exact", "random"])
 
 
@@ -81,7 +82,7 @@ def test_mean_validation_cost_never_exceeds_budget(data, budget, splitter):
     assert model.acquisition_cost(data[0]).mean() <= budget * (1 + 1e-12)
 
 
-@given(data=labelled_rows(missing=True), costs=st.lists(st.floats(0, 9), min_size=5, max_size=5))
+@given(data=labelled_rows(missing=True), costs=st.lists(PRICE, min_size=5, max_size=5))
 def test_feature_is_charged_once(data, costs):
     X, y = data
     model = forest(X, y, costs=costs[: X.shape[1]])

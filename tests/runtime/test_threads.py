@@ -7,8 +7,9 @@ from itertools import count
 import numpy as np
 import pytest
 
-from budgetforest import BudgetForestClassifier, ground
+from budgetforest import BudgetForestClassifier
 from budgetforest.runtime.threads import leave_if_alone, number_of, threads, while_awaited
+from budgetforest.selection import backend
 
 
 def test_work_ends_when_nobody_waits_and_what_has_not_begun_never_does():
@@ -47,16 +48,16 @@ def test_threads_are_counted_those_of_others_are_not():
 @pytest.mark.filterwarnings("ignore::budgetforest.BudgetForestWarning")
 def test_a_training_that_is_stopped_leaves_its_boosting(monkeypatch):
     """Boosting without end, so that the test would hang if it went on."""
-    boosted = ground.boosted_trees
+    boosted = backend.boosted_trees
     monkeypatch.setattr(
-        ground, "boosted_trees", lambda *given: (tree for _ in count() for tree in [next(boosted(*given))])
+        backend, "boosted_trees", lambda *given: (tree for _ in count() for tree in [next(boosted(*given))])
     )
-    monkeypatch.setattr(ground, "islice", lambda trees, number: trees)
+    monkeypatch.setattr(backend, "islice", lambda trees, number: trees)
 
     def stop(*given, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ground.LocalBackend, "independent", stop)
+    monkeypatch.setattr(backend.LocalBackend, "independent", stop)
     X = np.random.default_rng(0).random((200, 3))
     with pytest.raises(KeyboardInterrupt):
         BudgetForestClassifier(2, random_state=0, n_jobs=2).fit(X, X[:, 0] > X[:, 1])

@@ -23,13 +23,13 @@ from budgetforest import (
     Need,
     UnusualData,
     acquire,
-    ground,
     step,
 )
 from budgetforest.data.costs import read_costs
 from budgetforest.data.rows import Rows, Totals, totals_of
 from budgetforest.data.validation import training_rows, validation_rows
 from budgetforest.inference.predict import charge, labels, ladder
+from budgetforest.selection import auto, backend
 from budgetforest.selection.auto import (
     STEPS,
     Allowed,
@@ -384,8 +384,8 @@ def test_every_point_says_what_it_is(model):
 
 
 def test_boosting_goes_on_while_it_helps(monkeypatch):
-    grow, rounds = ground.while_better, []
-    monkeypatch.setattr(ground, "while_better", lambda *given: rounds.append(grow(*given)) or rounds[-1])
+    grow, rounds = auto.while_better, []
+    monkeypatch.setattr(auto, "while_better", lambda *given: rounds.append(grow(*given)) or rounds[-1])
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 6))
     y = (np.sin(3 * X).sum(axis=1) > 0).astype(int)
@@ -396,8 +396,8 @@ def test_boosting_goes_on_while_it_helps(monkeypatch):
 
 @pytest.mark.parametrize(("riders", "payers"), [(True, 5), (False, math.inf)])
 def test_free_riders_are_an_option(rows, monkeypatch, riders, payers):
-    grow, seen = ground.grow_saving, set()
-    monkeypatch.setattr(ground, "grow_saving", lambda *given: seen.add(given[-1]) or grow(*given))
+    grow, seen = backend.grow_saving, set()
+    monkeypatch.setattr(backend, "grow_saving", lambda *given: seen.add(given[-1]) or grow(*given))
     BudgetForestClassifier(8, max_trees=20, random_state=0, free_riders=riders).fit(*rows[:2])
     assert seen == {payers}
 

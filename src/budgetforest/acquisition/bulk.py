@@ -17,6 +17,7 @@ import numpy as np
 
 from budgetforest.acquisition.drivers import Policy, check_policy, try_again
 from budgetforest.acquisition.session import UNAVAILABLE, number_of, share_bounds
+from budgetforest.data.costs import price
 from budgetforest.inference.early_exit import look_at
 from budgetforest.inference.exit_state import walked_for
 from budgetforest.inference.ledger import open_ledger
@@ -224,7 +225,8 @@ def _fill(
 
 def _charge(forest: Forest, opened: Flags, spent: Floats, who: Ids, j: int) -> None:
     group = forest.costs.group[j]
-    spent[who] += np.where(opened[who, group], forest.costs.discount[j], forest.costs.cost[j])
+    later, first = price(forest.costs, j, True), price(forest.costs, j, False)
+    spent[who] += np.where(opened[who, group], later, first)
     opened[who, group] = True
 
 

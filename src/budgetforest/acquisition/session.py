@@ -3,7 +3,7 @@
 ``acquire`` is a generator: it yields a ``Need``, receives a value, and returns the ``Decision``. Whoever
 drives it decides where values come from; ``step`` is the same as a pure function of what is known.
 Nothing here is compiled: a decision takes about a millisecond and needs neither numba nor scikit-learn.
-It is also the readable reference for the compiled twin in ``settle``.
+It is also the readable reference for the compiled twin in ``early_exit``.
 
 Every tree stands at a node. Leaves below it bound what the tree can still add to each class. When the
 leader's least beats every rival's most, no further feature can change the label: certain exit. The class
@@ -25,6 +25,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from budgetforest.data.costs import Prices, price
 from budgetforest.runtime.arrays import LEAF
 from budgetforest.runtime.errors import InvalidData, InvalidParameter, InvalidValue, near
 from budgetforest.trees.forest import BELIEF, Answer, Forest, Voting, belief_at, shares, slack_of
@@ -189,9 +190,8 @@ class Acquisition(Generator[Need, Any, Decision]):
         self.spent = 0.0
         self.trace: list[Step] = []
         self._column = {name: j for j, name in enumerate(forest.schema.names)}
-        self._cost: list[float] = forest.costs.cost.tolist()
-        self._discount: list[float] = forest.costs.discount.tolist()
-        self._group: list[int] = forest.costs.group.tolist()
+        self._prices = Prices._make(column.tolist() for column in forest.costs.bare)
+        self._group: list[int] = self._prices.group
         self._values: dict[int, float] = {}
         self._opened: set[int] = set()
         self._acquired: list[int] = []
@@ -262,7 +262,7 @@ class Acquisition(Generator[Need, Any, Decision]):
         opened, total = set(self._opened), self.spent
         for j, code in checked.items():
             if code is not None and j not in self._values:
-                total += self._discount[j] if self._group[j] in opened else self._cost[j]
+                total += price(self._prices, j, self._group[j] in opened)
                 opened.add(self._group[j])
         if total > self.limit:
             raise InvalidData(
@@ -270,14 +270,15 @@ class Acquisition(Generator[Need, Any, Decision]):
             )
 
     def _price(self, j: int) -> float:
-        return self._discount[j] if self._group[j] in self._opened else self._cost[j]
+        cost: float = price(self._prices, j, self._group[j] in self._opened)
+        return cost
 
     def _charge(self, j: int) -> float:
-        price = self._price(j)
-        self.spent += price
+        cost = self._price(j)
+        self.spent += cost
         self._opened.add(self._group[j])
         self._acquired.append(j)
-        return price
+        return cost
 
     def _learn(self, j: int, code: float | None, shown: Any) -> None:
         """A feature has come, or will not: the trees that waited for it move on."""

@@ -120,7 +120,7 @@ def predict(model: Any, X: Anything) -> Any:
 
 
 def acquisition_cost(model: Any, X: Anything) -> Any:
-    """What each row of a Dask collection or a folder pays, in the same way."""
+    """What each row of a Dask collection or a folder pays, in the same strategy."""
     model._check_trained()
     return by_blocks(costs_of, model, X, np.zeros(0))
 

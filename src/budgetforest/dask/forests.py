@@ -1,4 +1,4 @@
-"""Forests on rows that are spread over workers, the same as those of ``grow``, ``saving`` and ``boost``."""
+"""Forests on rows that are spread over workers: those of ``greedytree``, ``cost_aware`` and ``boosting``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ import numpy as np
 
 from budgetforest.dask.cluster import Cluster
 from budgetforest.dask.level_growth import Spread, grow_trees
-from budgetforest.dask.strategies import NO_SCORES, Boosting, Greedy, Saving, Way, after_tree, first_state
+from budgetforest.dask.strategies import (
+    NO_SCORES,
+    Boosting,
+    CostAware,
+    Greedy,
+    Strategy,
+    after_tree,
+    first_state,
+)
 from budgetforest.data.costs import Costs
 from budgetforest.growing.boosting import Boost, drawn_of, first_scores, with_first
 from budgetforest.growing.cost_aware import Growth
@@ -23,51 +31,51 @@ FIRST_TREES, TREES = 2, 8
 def spread_trees(
     cluster: Cluster, rows: Spread, seed: int, most: int, plan: Plan
 ) -> Generator[Tree, None, None]:
-    """Trees 0, 1, 2, ... up to ``most``, the same as those of ``grow.stream_of_trees``."""
+    """Trees 0, 1, 2, ... up to ``most``, the same as those of ``greedytree.stream_of_trees``."""
     yield from in_batches(cluster, rows, Greedy(plan), rows.draws, seed, most)
 
 
 def saving_trees(
     cluster: Cluster, rows: Spread, growth: Growth, costs: Costs, draws: int, seed: int, number: int
 ) -> Iterator[Tree]:
-    """So many trees that do not depend on each other, the same as those of ``saving.grow_one``."""
-    yield from in_batches(cluster, rows, Saving(growth, costs), draws, seed, number)
+    """So many trees that do not depend on each other, the same as those of ``cost_aware.grow_one``."""
+    yield from in_batches(cluster, rows, CostAware(growth, costs), draws, seed, number)
 
 
 def in_batches(
-    cluster: Cluster, rows: Spread, way: Way, draws: int, seed: int, most: int
+    cluster: Cluster, rows: Spread, strategy: Strategy, draws: int, seed: int, most: int
 ) -> Generator[Tree, None, None]:
     """Trees that do not depend on each other, several at a time."""
     first = 0
     while first < most:
         number = min(TREES if first else FIRST_TREES, most - first)
         keys = [tree_key(seed, first + t) for t in range(number)]
-        yield from grow_trees(cluster, rows, rows.plain, way, draws, keys)
+        yield from grow_trees(cluster, rows, rows.plain, strategy, draws, keys)
         first += number
 
 
 def reusing_trees(
     cluster: Cluster, rows: Spread, growth: Growth, costs: Costs, seed: int, number: int, payers: float
 ) -> Iterator[Tree]:
-    """So many trees in view of what rows have acquired in those before: those of ``saving.grow_saving``."""
+    """So many trees in view of what rows have acquired in those before, as ``grow_saving`` grows them."""
     group = cluster.hold(costs.group)
     state = cluster.each(first_state, rows.blocks, costs, True, NO_SCORES)
     for at in range(number):
-        way = Saving(growth._replace(rate=growth.rate if at < payers else np.inf), costs)
-        (tree,) = grow_trees(cluster, rows, state, way, rows.draws, [tree_key(seed, at)])
+        strategy = CostAware(growth._replace(rate=growth.rate if at < payers else np.inf), costs)
+        (tree,) = grow_trees(cluster, rows, state, strategy, rows.draws, [tree_key(seed, at)])
         yield tree
         state = cluster.each(after_tree, rows.blocks, state, cluster.hold(tree), group)
 
 
 def boosted_trees(cluster: Cluster, rows: Spread, boost: Boost, costs: Costs, seed: int) -> Iterator[Tree]:
-    """Trees without end, each correcting the sum of those before: those of ``boost.boosted_trees``."""
-    group, way = cluster.hold(costs.group), Boosting(boost, costs)
+    """Trees without end, each correcting the sum of those before: those of ``boosting.boosted_trees``."""
+    group, strategy = cluster.hold(costs.group), Boosting(boost, costs)
     start = first_scores(rows.counts)
     state = cluster.each(first_state, rows.blocks, costs, boost.rate > 0, start)
     number = 0
     while True:
         draws = drawn_of(rows.draws, boost) if boost.share < 1 else 0
-        (tree,) = grow_trees(cluster, rows, state, way, draws, [tree_key(seed, number)])
+        (tree,) = grow_trees(cluster, rows, state, strategy, draws, [tree_key(seed, number)])
         yield with_first(tree, start) if number == 0 else tree
         state = cluster.each(after_tree, rows.blocks, state, cluster.hold(tree), group)
         number += 1

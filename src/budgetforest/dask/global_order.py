@@ -55,7 +55,7 @@ def starts_of(cluster: Cluster, blocks: list[Future], total: Totals) -> list[Fut
 def held_out_of(
     cluster: Cluster, blocks: list[Future], total: Totals, fraction: float, seed: int
 ) -> list[Future]:
-    """For each block (n) which rows are held out: those that ``train.hold_out`` holds out."""
+    """For each block (n) which rows are held out: those that ``training.hold_out`` holds out."""
     k = len(total.counts)
 
     def found(cluster: Cluster, ranges: list[Future]) -> list[Future]:

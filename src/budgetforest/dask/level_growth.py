@@ -2,7 +2,7 @@
 
 For every level each block counts the rows of the nodes (``count``), the counts are summed, a task chooses
 splits from the sums (``choose``), and each block moves its rows to the children (``move``). What is counted
-and chosen is a ``Way``. Only counts, splits and the shape of the trees travel. A node of few rows is
+and chosen is a ``Strategy``. Only counts, splits and the shape of the trees travel. A node of few rows is
 ``small``: its rows are brought to one worker (``pick``), which grows all that is below as on a single machine
 (``finish``).
 """
@@ -18,14 +18,14 @@ import numpy as np
 from distributed import Future
 
 from budgetforest.dask.cluster import Cluster
-from budgetforest.dask.partial_tree import Level, Limb, hang_children, whole
+from budgetforest.dask.partial_tree import Level, PartialTree, hang_children, whole
 from budgetforest.dask.strategies import (
     Block,
     Gathered,
     Nodes,
     State,
+    Strategy,
     Sums,
-    Way,
     added,
     for_growth,
     joined,
@@ -73,15 +73,20 @@ class Spread(NamedTuple):
 
 
 def grow_trees(
-    cluster: Cluster, rows: Spread, state: list[Future], way: Way, draws: int, keys: Sequence[np.uint64]
+    cluster: Cluster,
+    rows: Spread,
+    state: list[Future],
+    strategy: Strategy,
+    draws: int,
+    keys: Sequence[np.uint64],
 ) -> Iterator[Tree]:
     """Several trees at once, each on so many draws; without draws, on all rows."""
     total = draws or rows.weight
     small, most = small_for(cluster, rows, len(keys), total / rows.n_rows)
-    roots = [Limb(key, total, empty_tree(1, len(rows.counts))) for key in keys]
-    standing = cluster.each(stand, rows.blocks, rows.weight, draws, np.array(keys), way.takes_all)
+    roots = [PartialTree(key, total, empty_tree(1, len(rows.counts))) for key in keys]
+    standing = cluster.each(stand, rows.blocks, rows.weight, draws, np.array(keys), strategy.takes_all)
     level = Level(roots, []) if total > small else Level([], roots)
-    here = Growing(cluster, rows, cluster.hold(way), way.width, state, small, most)
+    here = Growing(cluster, rows, cluster.hold(strategy), strategy.width, state, small, most)
     grown = finish_small(here, standing, level, 0)
     depth = 0
     while level.large:
@@ -101,7 +106,7 @@ class Growing(NamedTuple):
 
     cluster: Cluster
     rows: Spread
-    way: Future
+    strategy: Future
     width: int
     state: list[Future]
     small: int
@@ -127,31 +132,31 @@ def finish_small(here: Growing, standing: list[Future], level: Level, depth: int
     cluster, rows = here.cluster, here.rows
     tasks: dict[str, Future] = {}
     first = len(level.large)
-    for limbs in in_groups(level.small, here.most):
-        groups = in_groups(limbs, here.small // 2)
+    for partials in in_groups(level.small, here.most):
+        groups = in_groups(partials, here.small // 2)
         ends = first + np.cumsum([0, *map(len, groups)])
         first = int(ends[-1])
         picked = cluster.each(pick, rows.blocks, here.state, standing, ends)
         for at, group in enumerate(groups):
             nodes = nodes_of(group, rows.n_features, depth)
             parts = cluster.each(getitem, picked, at)
-            task = cluster.run(finish, rows.columns, here.way, nodes, parts)
+            task = cluster.run(finish, rows.columns, here.strategy, nodes, parts)
             tasks[task.key] = task
             for place, member in enumerate(group):
                 member.below = task.key, place
     return tasks
 
 
-def in_groups(limbs: list[Limb], least: int) -> list[list[Limb]]:
+def in_groups(partials: list[PartialTree], least: int) -> list[list[PartialTree]]:
     """Nodes together that have more than ``least`` rows, the last ones as they are."""
-    groups: list[list[Limb]] = []
+    groups: list[list[PartialTree]] = []
     weight = least + 1
-    for limb in limbs:
+    for partial in partials:
         if weight > least:
             groups.append([])
             weight = 0
-        groups[-1].append(limb)
-        weight += limb.weight
+        groups[-1].append(partial)
+        weight += partial.weight
     return groups
 
 
@@ -161,19 +166,21 @@ def split_large(here: Growing, standing: list[Future], level: Level, depth: int)
     size = max(1, MOST_COUNTS // (rows.n_cells * here.width))
     chosen = []
     for first in range(0, len(level.large), size):
-        limbs = level.large[first : first + size]
-        counted = cluster.each(count, rows.blocks, here.state, standing, here.way, first, first + len(limbs))
-        nodes = nodes_of(limbs, rows.n_features, depth)
-        chosen.append(cluster.run(choose, cluster.total(added, counted), rows.columns, here.way, nodes))
+        partials = level.large[first : first + size]
+        counted = cluster.each(
+            count, rows.blocks, here.state, standing, here.strategy, first, first + len(partials)
+        )
+        nodes = nodes_of(partials, rows.n_features, depth)
+        chosen.append(cluster.run(choose, cluster.total(added, counted), rows.columns, here.strategy, nodes))
     return all_splits(cluster.values(chosen))
 
 
-def nodes_of(limbs: list[Limb], n_features: int, depth: int) -> Nodes:
+def nodes_of(partials: list[PartialTree], n_features: int, depth: int) -> Nodes:
     """What workers must know of some nodes."""
-    met = np.zeros((len(limbs), n_features), bool)
-    for own, limb in zip(met, limbs, strict=True):
-        own[list(limb.met)] = True
-    return Nodes(np.array([limb.key for limb in limbs]), met, depth)
+    met = np.zeros((len(partials), n_features), bool)
+    for own, partial in zip(met, partials, strict=True):
+        own[list(partial.met)] = True
+    return Nodes(np.array([partial.key for partial in partials]), met, depth)
 
 
 def all_splits(parts: list[Splits]) -> Splits:
@@ -209,14 +216,14 @@ def stand(block: Block, weight: int, draws: int, keys: Keys, takes_all: bool) ->
     return Standing(times, np.where(here, np.arange(len(keys))[:, None], -1).astype(np.int32))
 
 
-def count(block: Block, state: State, standing: Standing, way: Way, first: int, last: int) -> Sums:
+def count(block: Block, state: State, standing: Standing, strategy: Strategy, first: int, last: int) -> Sums:
     """What is counted of some nodes."""
-    return way.add_up(block, state, standing, first, last)
+    return strategy.add_up(block, state, standing, first, last)
 
 
-def choose(sums: Sums, columns: Columns, way: Way, nodes: Nodes) -> Splits:
+def choose(sums: Sums, columns: Columns, strategy: Strategy, nodes: Nodes) -> Splits:
     """The best splits."""
-    return way.choose(columns, sums, nodes)
+    return strategy.choose(columns, sums, nodes)
 
 
 def move(block: Block, standing: Standing, splits: Splits, number: Ids) -> Standing:
@@ -256,7 +263,7 @@ def pick(block: Block, state: State, standing: Standing, ends: Counts) -> list[P
     ]
 
 
-def finish(columns: Columns, way: Way, nodes: Nodes, parts: list[Portion]) -> list[Tree]:
+def finish(columns: Columns, strategy: Strategy, nodes: Nodes, parts: list[Portion]) -> list[Tree]:
     """The subtrees of small nodes."""
     label, times, place = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:4])
     by_class = place * (int(label.max()) + 1) + label
@@ -266,4 +273,4 @@ def finish(columns: Columns, way: Way, nodes: Nodes, parts: list[Portion]) -> li
     here = Gathered(columns._replace(codes=codes), label[order], times[order], state)
     ends = np.searchsorted(place[order], np.arange(len(nodes.keys) + 1))
     members = [np.arange(*each, dtype=np.int32) for each in pairwise(ends)]
-    return [way.finish(here, rows, nodes, at) for at, rows in enumerate(members)]
+    return [strategy.finish(here, rows, nodes, at) for at, rows in enumerate(members)]

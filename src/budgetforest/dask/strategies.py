@@ -1,7 +1,7 @@
-"""Ways to grow a tree on rows in blocks: what is added up, how sums choose splits, how small nodes end.
+"""Strategies to grow a tree on rows in blocks: what is added up, how sums choose splits, how small nodes end.
 
-``levels`` drives them all. The paper's way knows the plan alone; the ways of ``method="auto"`` also know
-what the rows of a block remember of the trees before, their ``State``.
+``level_growth`` drives them all. The paper's strategy knows the plan alone; those of ``method="auto"`` also
+know what the rows of a block remember of the trees before, their ``State``.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Nodes(NamedTuple):
     depth: int
 
 
-class Way(Protocol):
+class Strategy(Protocol):
     """How a tree grows; sent to the workers."""
 
     @property
@@ -138,7 +138,7 @@ class Greedy(NamedTuple):
         )
 
 
-class Saving(NamedTuple):
+class CostAware(NamedTuple):
     """Growth by saving, which knows what is paid if it has a rate."""
 
     growth: Growth
@@ -173,7 +173,7 @@ class Saving(NamedTuple):
     def finish(self, rows: Gathered, members: Ids, nodes: Nodes, at: int) -> Tree:
         """The local grower."""
         columns, label, times, state = rows
-        take_met(state.owned, members, nodes.met[at], self.costs[:3])
+        take_met(state.owned, members, nodes.met[at], self.costs.bare)
         return saving_below(
             columns, label, times, members, self.growth, self.costs, state.owned, nodes.keys[at]
         )
@@ -215,7 +215,7 @@ class Boosting(NamedTuple):
     def finish(self, rows: Gathered, members: Ids, nodes: Nodes, at: int) -> Tree:
         """The local grower; what it adds to scores is added where the rows are."""
         columns, _, times, state = rows
-        take_met(state.owned, members, nodes.met[at], self.costs[:3])
+        take_met(state.owned, members, nodes.met[at], self.costs.bare)
         boost = self.boost._replace(depth=self.boost.depth - nodes.depth)
         spare = np.zeros((len(times), boost.n_classes), np.int64)
         return boosted_below(

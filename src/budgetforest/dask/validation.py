@@ -1,4 +1,4 @@
-"""Rows in blocks, checked on the workers: what ``intake`` does for rows at hand, with the same results."""
+"""Rows in blocks, checked on the workers: what ``data.validation`` does for rows at hand, to the same end."""
 
 from __future__ import annotations
 

@@ -30,6 +30,22 @@ DELIMITERS = ",;\t|"
 """What may stand between the cells of a price list; only where it is no comma may a comma be in a number."""
 
 
+class Prices(NamedTuple):
+    """Prices without names, as kernels and loops over single rows take them; see ``Costs``."""
+
+    cost: Any
+    discount: Any
+    group: Any
+
+
+def price(prices: Prices | Costs, feature: Any, opened: bool) -> Any:
+    """What a row pays for a feature: its discount if its group was opened before, else its cost.
+
+    This is the one place that says so: ``price_kernel`` compiles it.
+    """
+    return prices.discount[feature] if opened else prices.cost[feature]
+
+
 class Costs(NamedTuple):
     """Prices of m features."""
 
@@ -41,6 +57,11 @@ class Costs(NamedTuple):
     """(m) group number, 0 to ``len(group_names) - 1``; a feature without a group is its own."""
     group_names: tuple[str, ...]
     """Names of the groups; a feature without a group lends its own name."""
+
+    @property
+    def bare(self) -> Prices:
+        """The same without names."""
+        return Prices(self.cost, self.discount, self.group)
 
     @property
     def order_matters(self) -> bool:

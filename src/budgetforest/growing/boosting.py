@@ -6,8 +6,8 @@ A split is worth
     W(left) + W(right) - W(node)  -  rate * (what the rows that lack the feature would pay for it),
 
 in nats, where W = 1/2 sum_c G_c^2 / (H_c + 1), with the sums G of the gradients and H of the curvatures of
-the rows; prices are those of ``saving``. Every node has its score, so a tree has an opinion before it reaches
-a leaf. Gradients and scores are whole numbers of a small unit: their sums are exact in any order.
+the rows; prices are those of ``cost_aware``. Every node has its score, so a tree has an opinion before it
+reaches a leaf. Gradients and scores are whole numbers of a small unit: their sums are exact in any order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetforest.data.binning import Columns
-from budgetforest.data.costs import Costs
+from budgetforest.data.costs import Costs, Prices
 from budgetforest.growing.cost_aware import Acquired, acquire, nothing_acquired, price_of
 from budgetforest.growing.feature_order import START, next_step
 from budgetforest.growing.greedytree import Sample, bootstrapped, labels_of
@@ -36,7 +36,7 @@ from budgetforest.growing.node_stack import (
     room_for_branches,
     stack_for,
 )
-from budgetforest.runtime.arrays import LEAF, Codes, Counts, Flags, Floats, Ids
+from budgetforest.runtime.arrays import LEAF, Codes, Counts, Flags, Ids
 from budgetforest.runtime.jit import inner, kernel
 from budgetforest.runtime.random import tree_key
 from budgetforest.trees.forest import BELIEF
@@ -150,7 +150,7 @@ def boosted_below(
     """The part of a tree below the node of this key, on its rows; it is added to their ``scores``."""
     tree = room_for_nodes(2 * len(rows) + 1, boost.n_classes)
     size, branches = boosted_tree(
-        columns, slopes, times, rows, boost, costs[:3], owned, key, scores, tree, sums
+        columns, slopes, times, rows, boost, costs.bare, owned, key, scores, tree, sums
     )
     tree.floor[0] = np.nan
     return only_first(tree, size)._replace(branches=branches)
@@ -207,7 +207,7 @@ def boosted_tree(
     times: Ids,
     rows: Ids,
     boost: Boost,
-    prices: tuple[Floats, Floats, Ids],
+    prices: Prices,
     owned: Acquired,
     root_key: np.uint64,
     scores: Counts,
@@ -343,7 +343,7 @@ def _best_split(
     rows: Ids,
     found: int,
     boost: Boost,
-    prices: tuple[Floats, Floats, Ids],
+    prices: Prices,
     owned: Acquired,
     key: np.uint64,
     worth: float,

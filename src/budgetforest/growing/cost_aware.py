@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetforest.data.binning import Columns
-from budgetforest.data.costs import Costs
+from budgetforest.data.costs import Costs, Prices
+from budgetforest.data.price_kernel import price
 from budgetforest.growing.feature_order import START, next_step
 from budgetforest.growing.greedytree import (
     Sample,
@@ -142,7 +143,7 @@ def saving_below(
     """The part of a tree below the node of this key, on its rows, which then have what they met."""
     tree = room_for_nodes(2 * int((times[rows] > 0).sum()) + 1, growth.n_classes)
     work = workspace_for(columns, growth.n_classes, len(rows))
-    size, branches = saving_tree(columns, label, times, rows, growth, costs[:3], owned, key, tree, work)
+    size, branches = saving_tree(columns, label, times, rows, growth, costs.bare, owned, key, tree, work)
     tree.floor[0] = np.nan
     return with_all_branches(only_first(tree, size)._replace(branches=branches))
 
@@ -175,7 +176,7 @@ def saving_tree(
     times: Ids,
     rows: Ids,
     growth: Growth,
-    prices: tuple[Floats, Floats, Ids],
+    prices: Prices,
     owned: Acquired,
     root_key: np.uint64,
     tree: Tree,
@@ -266,7 +267,7 @@ def _best_split(
     times: Ids,
     rows: Ids,
     growth: Growth,
-    prices: tuple[Floats, Floats, Ids],
+    prices: Prices,
     owned: Acquired,
     key: np.uint64,
     counts: Ids,
@@ -285,9 +286,9 @@ def _best_split(
         gain, cut, route = gain_of(columns, j, low, high, counts, n, mixed, growth, key, work)
         _clear(work.tally, low, high, missing)
         if growth.rate > 0.0 and gain > best.gain:
-            price = price_of(j, rows, times, prices, owned)
-            if price > 0.0:  # whatever the rate, what rows have is free
-                gain -= growth.rate * price
+            paid = price_of(j, rows, times, prices, owned)
+            if paid > 0.0:  # whatever the rate, what rows have is free
+                gain -= growth.rate * paid
         if gain > best.gain:
             best = Split(gain, j, cut, route)
         step = next_step(step, best.feature != LEAF, key, columns.key, growth.pool, growth.tries)
@@ -433,17 +434,17 @@ def put_bit(bits: NDArray[np.uint8], j: int, row: int) -> None:
 
 
 @inner
-def acquire(j: int, rows: Ids, prices: tuple[Floats, Floats, Ids], owned: Acquired) -> None:
+def acquire(j: int, rows: Ids, prices: Prices, owned: Acquired) -> None:
     """The rows of a node have a feature from now on."""
     for i in range(len(rows)):
         put_bit(owned.feature, j, rows[i])
     if len(owned.group) > 0:
         for i in range(len(rows)):
-            put_bit(owned.group, prices[2][j], rows[i])
+            put_bit(owned.group, prices.group[j], rows[i])
 
 
 @inner
-def price_of(j: int, rows: Ids, times: Ids, prices: tuple[Floats, Floats, Ids], owned: Acquired) -> float:
+def price_of(j: int, rows: Ids, times: Ids, prices: Prices, owned: Acquired) -> float:
     """What the rows of a node would pay for a feature, all together."""
     shared = len(owned.group) > 0
     lacking = 0
@@ -451,12 +452,12 @@ def price_of(j: int, rows: Ids, times: Ids, prices: tuple[Floats, Floats, Ids], 
     for i in range(len(rows)):
         if not has_bit(owned.feature, j, rows[i]):
             lacking += times[rows[i]]
-            if shared and has_bit(owned.group, prices[2][j], rows[i]):
+            if shared and has_bit(owned.group, prices.group[j], rows[i]):
                 opened += times[rows[i]]
     return price_for(j, lacking, opened, prices)
 
 
 @inner
-def price_for(j: int, lacking: int, opened: int, prices: tuple[Floats, Floats, Ids]) -> float:
+def price_for(j: int, lacking: int, opened: int, prices: Prices) -> float:
     """What rows pay for a feature that so many lack, ``opened`` of which have another of its group."""
-    return float(prices[0][j] * (lacking - opened) + prices[1][j] * opened)
+    return float(price(prices, j, False) * (lacking - opened) + price(prices, j, True) * opened)

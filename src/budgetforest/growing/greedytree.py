@@ -36,7 +36,14 @@ from budgetforest.growing.split import (
     search_nominal,
     threshold_between,
 )
-from budgetforest.growing.workspace import Desk, Plan, Room, bring_near, gather, room_for_growth
+from budgetforest.growing.workspace import (
+    GrowthWorkspace,
+    Plan,
+    SearchWorkspace,
+    bring_near,
+    gather,
+    workspaces_for,
+)
 from budgetforest.runtime.arrays import LEAF, Counts, Ids
 from budgetforest.runtime.jit import inner, kernel
 from budgetforest.runtime.random import draw_rows, mix, tree_key
@@ -104,8 +111,8 @@ def grow_below(columns: Columns, ends: Counts, times: Ids, rows: Ids, plan: Plan
     All rows of class c have numbers below ``ends[c]``.
     """
     tree = room_for_nodes(2 * len(rows) + 1, plan.n_classes)
-    room, desk = room_for_growth(columns, plan, len(rows))
-    size, branches = greedy_tree(columns, ends, times, rows, plan, key, tree, room, desk)
+    search, work = workspaces_for(columns, plan, len(rows))
+    size, branches = greedy_tree(columns, ends, times, rows, plan, key, tree, search, work)
     return only_first(tree, size)._replace(branches=branches)
 
 
@@ -132,8 +139,8 @@ def greedy_tree(
     plan: Plan,
     root_key: np.uint64,
     tree: Tree,
-    room: Room,
-    desk: Desk,
+    search: SearchWorkspace,
+    work: GrowthWorkspace,
 ) -> tuple[int, Ids]:
     """GREEDYTREE: split by the feature of least risk until no impurity is left, or none lowers it.
 
@@ -142,22 +149,22 @@ def greedy_tree(
     # each field is taken once: numba counts references to arrays, and compiles every access
     measure = plan.measure
     n_codes = columns.n_codes
-    bounds = room.bounds
-    features = room.features
-    own_times = room.times
-    own_ends = room.ends
-    stack = desk.stack
+    bounds = search.bounds
+    features = search.features
+    own_times = search.times
+    own_ends = search.ends
+    stack = work.stack
     nodes = stack.nodes
     keys = stack.keys
-    total = desk.total
-    shares = desk.shares
-    near_ends = desk.near_ends
-    near_times = desk.near_times
+    total = work.total
+    shares = work.shares
+    near_ends = work.near_ends
+    near_times = work.near_times
     counts = tree.counts
     far = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
-    near = Cells(desk.near, len(near_times), 1)
+    near = Cells(work.near, len(near_times), 1)
     if measure.bisect:
-        near = Cells(desk.near, 1, bounds.near.shape[1])
+        near = Cells(work.near, 1, bounds.near.shape[1])
     certain = plan.splitter != RANDOM and not columns.gaps.any()
     all_drawn = np.empty(0, np.int32)  # every row here was drawn
     branches = np.empty(0, np.int32)
@@ -205,7 +212,7 @@ def greedy_tree(
             shares[2, :classes],
         )
         if parent < 0:
-            tree.floor[0] = least_per_drop(columns, cells, here, plan, known, room)
+            tree.floor[0] = least_per_drop(columns, cells, here, plan, known, search)
         if near_until == 0 and len(here) <= len(near_times):
             near_until = top + 1
             bring_near(far, near, ends, times, here, features[:n_features], near_ends, near_times)
@@ -228,7 +235,7 @@ def greedy_tree(
                 bounds,
             )
         best, cut, threshold, route, n_features = best_split(
-            columns, cells, here, plan, known, room, alive, n_features, certain
+            columns, cells, here, plan, known, search, alive, n_features, certain
         )
         if best == LEAF:
             continue
@@ -250,8 +257,8 @@ def greedy_tree(
                 tree,
                 branches,
                 n_branches,
-                desk.begin,
-                desk.buffer,
+                work.begin,
+                work.buffer,
                 stack,
                 top,
                 n_features,
@@ -261,7 +268,7 @@ def greedy_tree(
         else:
             split = Split(impurity, best, cut, route)
             top = push_sides(
-                cells, rows, start, stop, node, split, missing, desk.buffer, stack, top, n_features, key
+                cells, rows, start, stop, node, split, missing, work.buffer, stack, top, n_features, key
             )
     return size, branches[:n_branches]
 
@@ -273,14 +280,14 @@ def best_split(
     rows: Ids,
     plan: Plan,
     node: Node,
-    room: Room,
+    search: SearchWorkspace,
     alive: int,
     n_features: int,
     certain: bool,
 ) -> tuple[int, int, float, int, int]:
     """The feature of least risk: (feature, last code left, threshold, route, features left).
 
-    The first ``alive`` of ``room.features`` are tried, unless a bound says that they cannot beat the best
+    The first ``alive`` of ``search.features`` are tried, unless a bound says that they cannot beat the best
     so far; one whose bound is what it leaves is searched only if it is the best in the end.
 
     A feature that has a single value here has a single value in every part of these rows, and one that
@@ -298,10 +305,10 @@ def best_split(
     cost = plan.cost
     nominal = columns.nominal
     offset = columns.offset
-    bounds = room.bounds
-    features = room.features
-    times = room.times
-    ends = room.ends[: len(node.total)]
+    bounds = search.bounds
+    features = search.features
+    times = search.times
+    ends = search.ends[: len(node.total)]
     bounded = measure.bisect and cells.by_feature == 1
     at = 0
     searched = LEAF
@@ -340,9 +347,9 @@ def best_split(
             best_threshold = threshold_between(splitter, best_cut, after, points)
             best_route = MISSING_LEFT if more else MISSING_RIGHT
             break
-        size = fill_profile(cells, j, columns.n_codes[j], rows, ends, times, room.counter, room.profile)
+        size = fill_profile(cells, j, columns.n_codes[j], rows, ends, times, search.counter, search.profile)
         left, cut, threshold, route = search_feature(
-            room.profile,
+            search.profile,
             size,
             nominal[j],
             splitter,
@@ -350,8 +357,8 @@ def best_split(
             mix(node.key, columns.key[j]),
             node,
             measure,
-            room.cuts,
-            room.thresholds,
+            search.cuts,
+            search.thresholds,
         )
         drop = node.impurity - left
         if j == best or is_better(j, cost[j], drop, best, best_cost, best_drop):
@@ -374,13 +381,17 @@ def best_split(
 
 
 @inner
-def least_per_drop(columns: Columns, cells: Cells, rows: Ids, plan: Plan, node: Node, room: Room) -> float:
+def least_per_drop(
+    columns: Columns, cells: Cells, rows: Ids, plan: Plan, node: Node, search: SearchWorkspace
+) -> float:
     """Least cost per drop of impurity if features, at their cheapest, told all their values at once."""
     least = np.inf
-    ends = room.ends[: len(node.total)]
+    ends = search.ends[: len(node.total)]
     for j in range(len(plan.cost)):
-        size = fill_profile(cells, j, columns.n_codes[j], rows, ends, room.times, room.counter, room.profile)
-        drop = node.impurity - search_nominal(room.profile, size, node, plan.measure)
+        size = fill_profile(
+            cells, j, columns.n_codes[j], rows, ends, search.times, search.counter, search.profile
+        )
+        drop = node.impurity - search_nominal(search.profile, size, node, plan.measure)
         if drop > LEAST_DROP:
             least = min(least, plan.least[j] / drop)
     return least

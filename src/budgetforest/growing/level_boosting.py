@@ -1,11 +1,11 @@
-"""One level of a boosted tree, for rows in blocks: the rules of ``boost`` on sums alone."""
+"""One level of a boosted tree, for rows in blocks: the rules of ``boosting`` on sums alone."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from budgetforest.data.binning import Columns
-from budgetforest.data.costs import Costs
+from budgetforest.data.costs import Costs, Prices
 from budgetforest.growing.boosting import (
     LEAST_GAIN,
     Boost,
@@ -30,7 +30,7 @@ from budgetforest.growing.level_greedy import (
     whole_of,
 )
 from budgetforest.growing.node_stack import Split
-from budgetforest.runtime.arrays import LEAF, Codes, Counts, Floats, Ids, Keys
+from budgetforest.runtime.arrays import LEAF, Codes, Counts, Floats, Keys
 from budgetforest.runtime.jit import inner, kernel
 from budgetforest.trees.tree import MISSING_RIGHT
 
@@ -38,7 +38,7 @@ from budgetforest.trees.tree import MISSING_RIGHT
 def slopes_of_block(
     codes: Codes, slopes: Slopes, standing: Standing, begin: Counts, first: int, last: int
 ) -> Counts:
-    """(nodes, cells, 2 q + 2) sums by code: those of ``boost.Sums``, and rows drawn or not."""
+    """(nodes, cells, 2 q + 2) sums by code: those of ``boosting.Sums``, and rows drawn or not."""
     n, width = slopes.shape
     sums = np.zeros((last - first, int(begin[-1]), width + 2), np.int64)
     add_slopes(codes, slopes, standing, first, begin, sums, np.empty((3, n), np.int64))
@@ -79,7 +79,7 @@ def choose_boosts(
     room = sums_for(columns, k, 0)
     judge_nodes(whole, boost.speed, room, splits.total, splits.impurity)
     if depth < boost.depth:
-        search_boosts(columns, boost, costs[:3], sums, whole, lacking, begin, keys, room, splits)
+        search_boosts(columns, boost, costs.bare, sums, whole, lacking, begin, keys, room, splits)
     first, below = children_of(sums, begin, splits)
     drawn, present = below[:, 0], below[:, -1]
     splits = splits._replace(
@@ -113,7 +113,7 @@ def take_all(whole: Counts, room: Sums) -> None:
 def search_boosts(
     columns: Columns,
     boost: Boost,
-    prices: tuple[Floats, Floats, Ids],
+    prices: Prices,
     sums: Counts,
     whole: Counts,
     lacking: Counts,

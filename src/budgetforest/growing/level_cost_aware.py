@@ -1,4 +1,4 @@
-"""One level of trees that know what is paid, for rows in blocks: the rules of ``saving`` on sums alone.
+"""One level of trees that know what is paid, for rows in blocks: the rules of ``cost_aware`` on sums alone.
 
 Besides class counts blocks count how many of a node's rows lack each feature. When a tree is complete, the
 rows of every block follow it, and have from then on what they met.
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetforest.data.binning import Columns
-from budgetforest.data.costs import Costs
+from budgetforest.data.costs import Costs, Prices
 from budgetforest.growing.cost_aware import (
     LEAST_GAIN,
     Acquired,
@@ -66,7 +66,7 @@ def choose_savings(
     splits = no_splits(whole_of(counts, begin))
     splits.floor[:] = np.nan
     work = workspace_for(columns, growth.n_classes, 0)
-    search_savings(columns, growth, costs[:3], counts, lacking, begin, keys, work, splits)
+    search_savings(columns, growth, costs.bare, counts, lacking, begin, keys, work, splits)
     first, below = children_of(counts, begin, splits)
     size = below.sum(axis=1)
     splits = splits._replace(
@@ -84,7 +84,7 @@ def choose_savings(
 def search_savings(
     columns: Columns,
     growth: Growth,
-    prices: tuple[Floats, Floats, Ids],
+    prices: Prices,
     counts: NDArray[np.int32],
     lacking: Counts,
     begin: Counts,
@@ -159,7 +159,7 @@ def judge_children(least_rows: int, logs: Floats, splits: Splits) -> None:
 
 
 @kernel
-def take_met(owned: Acquired, rows: Ids, met: Flags, prices: tuple[Floats, Floats, Ids]) -> None:
+def take_met(owned: Acquired, rows: Ids, met: Flags, prices: Prices) -> None:
     """Rows have the features that they met."""
     if len(owned.feature) > 0:
         for j in range(len(met)):

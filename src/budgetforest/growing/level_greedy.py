@@ -2,7 +2,7 @@
 
 Every block of rows counts (``count_rows``); counts of blocks add up; the split of each node is chosen from
 the sums alone (``choose_splits``), by the rules of ``split``; every block moves its rows to the children
-(``move_rows``). Integers add up exactly, so the trees are those of ``grow``, whatever the blocks.
+(``move_rows``). Integers add up exactly, so the trees are those of ``greedytree``, whatever the blocks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from budgetforest.data.binning import Columns
 from budgetforest.growing.histogram import Profile
 from budgetforest.growing.impurity import evaluate, value_of
 from budgetforest.growing.split import LEAST_DROP, Node, is_better, search_feature, search_nominal
-from budgetforest.growing.workspace import Desk, Plan, Room, room_for_growth
+from budgetforest.growing.workspace import GrowthWorkspace, Plan, SearchWorkspace, workspaces_for
 from budgetforest.runtime.arrays import LEAF, Codes, Counts, Flags, Floats, Ids, Keys
 from budgetforest.runtime.jit import inner, kernel
 from budgetforest.runtime.random import mix
@@ -143,7 +143,7 @@ def choose_splits(
     """The best split of every node from its ``counts`` (d, cells, k) and its key."""
     begin = cells_of(columns)
     splits = no_splits(whole_of(counts, begin))
-    search_splits(columns, plan, counts, begin, keys, at_roots, *room_for_growth(columns, plan, 1), splits)
+    search_splits(columns, plan, counts, begin, keys, at_roots, *workspaces_for(columns, plan, 1), splits)
     first, below = children_of(counts, begin, splits)
     size = below.sum(axis=1)
     impurity = np.array([value_of(plan.measure.impurity, c * plan.measure.unit) for c in below], np.float64)
@@ -184,40 +184,40 @@ def search_splits(
     begin: Counts,
     keys: Keys,
     at_roots: bool,
-    room: Room,
-    desk: Desk,
+    search: SearchWorkspace,
+    work: GrowthWorkspace,
     splits: Splits,
 ) -> None:
     """Fill in feature, cut, threshold, route, impurity and floor of every node."""
     for at in range(len(counts)):
         here = counts[at]
-        classes = take_total(here[: begin[1]], plan, desk)
+        classes = take_total(here[: begin[1]], plan, work)
         n = 0.0
         for c in range(plan.n_classes):
-            n += desk.shares[0, c]
-        impurity = evaluate(plan.measure.impurity, desk.shares[0])
+            n += work.shares[0, c]
+        impurity = evaluate(plan.measure.impurity, work.shares[0])
         splits.impurity[at] = impurity
         if impurity <= 0.0:
             continue
         node = Node(
-            desk.total[:classes],
+            work.total[:classes],
             impurity,
             n,
             keys[at],
-            desk.shares[1, :classes],
-            desk.shares[2, :classes],
+            work.shares[1, :classes],
+            work.shares[2, :classes],
         )
         best = int(np.int64(LEAF))
         best_cost = 0.0
         best_drop = 0.0
         for j in range(len(plan.cost)):
-            size = profile_from(here[begin[j] : begin[j + 1]], desk.buffer[:classes], room.profile)
+            size = profile_from(here[begin[j] : begin[j + 1]], work.buffer[:classes], search.profile)
             if at_roots:
-                drop = impurity - search_nominal(room.profile, size, node, plan.measure)
+                drop = impurity - search_nominal(search.profile, size, node, plan.measure)
                 if drop > LEAST_DROP:
                     splits.floor[at] = min(splits.floor[at], plan.least[j] / drop)
             left, cut, threshold, route = search_feature(
-                room.profile,
+                search.profile,
                 size,
                 columns.nominal[j],
                 plan.splitter,
@@ -225,8 +225,8 @@ def search_splits(
                 mix(node.key, columns.key[j]),
                 node,
                 plan.measure,
-                room.cuts,
-                room.thresholds,
+                search.cuts,
+                search.thresholds,
             )
             drop = impurity - left
             if is_better(j, plan.cost[j], drop, best, best_cost, best_drop):
@@ -240,20 +240,20 @@ def search_splits(
 
 
 @inner
-def take_total(by_code: NDArray[np.int32], plan: Plan, desk: Desk) -> int:
+def take_total(by_code: NDArray[np.int32], plan: Plan, work: GrowthWorkspace) -> int:
     """Class counts of a node from those of one feature; returns how many classes it has.
 
-    ``desk.buffer`` holds the classes: all, or where F allows it those that have rows.
+    ``work.buffer`` holds the classes: all, or where F allows it those that have rows.
     """
     classes = 0
     for c in range(plan.n_classes):
         total = 0
         for code in range(len(by_code)):
             total += by_code[code, c]
-        desk.shares[0, c] = total * plan.measure.unit
+        work.shares[0, c] = total * plan.measure.unit
         if total > 0 or not plan.measure.symmetric:
-            desk.total[classes] = total
-            desk.buffer[classes] = c
+            work.total[classes] = total
+            work.buffer[classes] = c
             classes += 1
     return classes
 

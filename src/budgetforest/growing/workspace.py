@@ -41,7 +41,7 @@ class Plan(NamedTuple):
     n_classes: int
 
 
-class Room(NamedTuple):
+class SearchWorkspace(NamedTuple):
     """Memory for the search of a node, used again for the next."""
 
     profile: Profile
@@ -57,11 +57,11 @@ class Room(NamedTuple):
     """All features, those still worth trying first."""
 
 
-class Desk(NamedTuple):
+class GrowthWorkspace(NamedTuple):
     """Memory for the growth of a tree besides."""
 
     buffer: Ids
-    """The memory of ``Room.times``, which are known no longer when rows are parted."""
+    """The memory of ``SearchWorkspace.times``, which are known no longer when rows are parted."""
     begin: Counts
     """Where the rows of each category begin."""
     total: Counts
@@ -77,13 +77,13 @@ class Desk(NamedTuple):
     """The note of a node is how many features are worth trying."""
 
 
-def room_for_growth(columns: Columns, plan: Plan, n_rows: int) -> tuple[Room, Desk]:
+def workspaces_for(columns: Columns, plan: Plan, n_rows: int) -> tuple[SearchWorkspace, GrowthWorkspace]:
     """Memory for a tree on so many rows."""
     m, k = len(plan.cost), plan.n_classes
     n_codes = int(columns.n_codes.max())
     near_rows = min(n_rows, NEAR_CELLS // width_of(m) if plan.measure.bisect else NEAR_ROWS)
     bounds = room_for_bounds(columns, plan.cost, k, near_rows)
-    room = Room(
+    search = SearchWorkspace(
         profile=profile_for(n_codes, k),
         counter=counter_for(n_codes, k),
         bounds=bounds,
@@ -93,8 +93,8 @@ def room_for_growth(columns: Columns, plan: Plan, n_rows: int) -> tuple[Room, De
         thresholds=np.empty(MOST_STUMPS),
         features=np.arange(m),
     )
-    desk = Desk(
-        buffer=room.times,
+    work = GrowthWorkspace(
+        buffer=search.times,
         begin=np.empty(MAX_CODES + 2, np.int64),
         total=np.empty(k, np.int64),
         shares=np.empty((3, k)),
@@ -103,7 +103,7 @@ def room_for_growth(columns: Columns, plan: Plan, n_rows: int) -> tuple[Room, De
         near_times=np.empty(near_rows, np.int32),
         stack=stack_for(n_rows + 1),
     )
-    return room, desk
+    return search, work
 
 
 @inner

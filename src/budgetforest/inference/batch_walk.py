@@ -1,6 +1,6 @@
 """Many rows through all trees: those that go the same way walk as one bundle.
 
-A bundle is a word with a bit for each of its rows. One comparison of 64 values (``lanes``) parts it, whatever
+A bundle is a word with a bit for each of its rows. One comparison of 64 values (``simd``) parts it, whatever
 the number of its rows, so a step costs little where rows are alike; and they are put beside their like first.
 """
 
@@ -124,7 +124,7 @@ def list_votes(feature: Ids, votes: Any, last: Ids, kind: Ids, found: Ids) -> in
     return size
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Memory for the walk of ``LANES`` rows."""
 
     columns: Matrix
@@ -144,12 +144,12 @@ class Room(NamedTuple):
     """(LANES, width) the scores of every row."""
 
 
-def room_for(n_features: int, dtype: Any, width: int) -> Room:
+def workspace_for(n_features: int, dtype: Any, width: int) -> Workspace:
     """Room for one thread; columns begin where a line of the cache does."""
     columns = np.empty(2 * LANES * n_features + LANES, dtype)
     begin = -columns.ctypes.data % 64 // dtype.itemsize
     most = 2 * (LANES * IN_TURNS + 1)
-    return Room(
+    return Workspace(
         columns[begin:],
         np.zeros(2 * n_features, bool),
         np.zeros(2 * n_features, np.uint64),
@@ -161,72 +161,79 @@ def room_for(n_features: int, dtype: Any, width: int) -> Room:
 
 
 def visit_alike(posts: Signposts, roots: Ids, votes: Votes, X: Matrix, total: Floats, met: Keys) -> None:
-    """The same as ``walks.visit_leaves`` for many rows; many trees meet them by their leaf in the first."""
-    room = room_for(X.shape[1], X.dtype, votes.listed.shape[1])
+    """The same as ``walk.visit_leaves`` for many rows; many trees meet them by their leaf in the first."""
+    work = workspace_for(X.shape[1], X.dtype, votes.listed.shape[1])
     order = np.arange(len(X), dtype=np.int32)
     if len(roots) - 1 > IN_TURNS:
         end = np.empty(len(X), np.int32)
-        first_ends(posts.nodes, roots[:1], X, order, room, end)
+        first_ends(posts.nodes, roots[:1], X, order, work, end)
         beyond = max(0, int(roots[1]).bit_length() - 16)  # 16 bits are sorted fastest
         order = np.argsort((end >> beyond).astype(np.uint16), kind="stable").astype(np.int32)
-    visit_bundles(posts, roots, votes, X, order, room, total, met)
+    visit_bundles(posts, roots, votes, X, order, work, total, met)
 
 
 @kernel
-def first_ends(nodes: Keys, roots: Ids, X: Matrix, order: Ids, room: Room, end: Ids) -> None:
+def first_ends(nodes: Keys, roots: Ids, X: Matrix, order: Ids, work: Workspace, end: Ids) -> None:
     """Where each row ends in the first tree."""
     for start in range(0, len(order), LANES):
         rows = order[start : start + LANES]
-        forget_rows(room)
-        ended = walk_trees(nodes, roots, X.reshape(-1), X.shape[1], rows, room)
-        for b in range(np.uint64(2 * len(room.passes)), np.uint64(ended), TWO):
-            put_where(room.lanes, ZERO, room.bundles[b + ONE], room.bundles[b])
+        forget_rows(work)
+        ended = walk_trees(nodes, roots, X.reshape(-1), X.shape[1], rows, work)
+        for b in range(np.uint64(2 * len(work.passes)), np.uint64(ended), TWO):
+            put_where(work.lanes, ZERO, work.bundles[b + ONE], work.bundles[b])
         for i in range(len(rows)):
-            end[rows[i]] = room.lanes[i]
+            end[rows[i]] = work.lanes[i]
 
 
 @kernel
 def visit_bundles(
-    posts: Signposts, roots: Ids, votes: Votes, X: Matrix, order: Ids, room: Room, total: Floats, met: Keys
+    posts: Signposts,
+    roots: Ids,
+    votes: Votes,
+    X: Matrix,
+    order: Ids,
+    work: Workspace,
+    total: Floats,
+    met: Keys,
 ) -> None:
     """Rows in this order, ``LANES`` at a time; votes are added in the order of the trees."""
     n_trees = len(roots) - 1
     for start in range(0, len(order), LANES):
         rows = order[start : start + LANES]
-        forget_rows(room)
+        forget_rows(work)
         for i in range(len(rows)):
             row = np.uint64(rows[i])
             for c in range(total.shape[1]):
-                room.sums[i, c] = total[row, c]
+                work.sums[i, c] = total[row, c]
         for t in range(0, n_trees, IN_TURNS):
             some = roots[t : min(t + IN_TURNS, n_trees)]
-            ended = walk_trees(posts.nodes, some, X.reshape(-1), X.shape[1], rows, room)
-            note_votes(posts.node, some, votes, room, ended)
-            add_votes(len(some), len(rows), votes.listed, room)
+            ended = walk_trees(posts.nodes, some, X.reshape(-1), X.shape[1], rows, work)
+            note_votes(posts.node, some, votes, work, ended)
+            add_votes(len(some), len(rows), votes.listed, work)
         for i in range(len(rows)):
             row = np.uint64(rows[i])
             for c in range(total.shape[1]):
-                total[row, c] = room.sums[i, c]
+                total[row, c] = work.sums[i, c]
         for word in range(met.shape[1]):
-            note_features(word, rows, room, met)
+            note_features(word, rows, work, met)
 
 
 @inner
-def forget_rows(room: Room) -> None:
+def forget_rows(work: Workspace) -> None:
     """Other rows come."""
-    for column in range(len(room.laid)):
-        room.laid[column] = False
-        room.met[column] = ZERO
+    for column in range(len(work.laid)):
+        work.laid[column] = False
+        work.met[column] = ZERO
 
 
 @inner
-def walk_trees(nodes: Keys, roots: Ids, cells: Matrix, m: int, rows: Ids, room: Room) -> int:
+def walk_trees(nodes: Keys, roots: Ids, cells: Matrix, m: int, rows: Ids, work: Workspace) -> int:
     """All bundles go on from the roots, step by step, until the last has arrived; where their list ends.
 
     No branch depends on a value. Comparing and parting take turns: a processor waits to read a bundle until
     it knows where all bundles before were written to.
     """
-    bundles, passes = room.bundles, room.passes
+    bundles, passes = work.bundles, work.passes
     here, there, ended = ZERO, np.uint64(len(passes)), np.uint64(2 * len(passes))
     size = ZERO
     for root in roots:
@@ -239,11 +246,11 @@ def walk_trees(nodes: Keys, roots: Ids, cells: Matrix, m: int, rows: Ids, room: 
         for b in range(ZERO, size, TWO):
             place = bundles[here + b] * TWO
             column = nodes[place + ONE] & COLUMN
-            if not room.laid[column]:
-                room.laid[column] = True
-                lay_out(cells, m, rows, column, room.columns)
-            room.met[column] |= bundles[here + b + ONE]
-            passes[b] = values_at_most(room.columns, column * LANE, nodes[place])
+            if not work.laid[column]:
+                work.laid[column] = True
+                lay_out(cells, m, rows, column, work.columns)
+            work.met[column] |= bundles[here + b + ONE]
+            passes[b] = values_at_most(work.columns, column * LANE, nodes[place])
         end = there
         for b in range(ZERO, size, TWO):
             word = nodes[bundles[here + b] * TWO + ONE]
@@ -263,36 +270,36 @@ def walk_trees(nodes: Keys, roots: Ids, cells: Matrix, m: int, rows: Ids, room: 
 
 
 @inner
-def note_votes(node: Ids, roots: Ids, votes: Votes, room: Room, ended: int) -> None:
+def note_votes(node: Ids, roots: Ids, votes: Votes, work: Workspace, ended: int) -> None:
     """Which vote each row gets in each tree."""
     width = votes.listed.shape[1]
-    for b in range(np.uint64(2 * len(room.passes)), np.uint64(ended), TWO):
-        place, members = room.bundles[b], room.bundles[b + ONE]
+    for b in range(np.uint64(2 * len(work.passes)), np.uint64(ended), TWO):
+        place, members = work.bundles[b], work.bundles[b + ONE]
         tree = ZERO
         for t in range(1, len(roots)):
             tree += np.uint64(place >= np.uint64(roots[t]))
-        put_where(room.lanes, tree * LANE, members, votes.kind[np.uint64(node[place])] * width)
+        put_where(work.lanes, tree * LANE, members, votes.kind[np.uint64(node[place])] * width)
 
 
 @inner
-def add_votes(n_trees: int, n_rows: int, listed: Floats, room: Room) -> None:
+def add_votes(n_trees: int, n_rows: int, listed: Floats, work: Workspace) -> None:
     """Tree after tree; rows in turn, so that no sum waits for the one before."""
     width = np.uint64(listed.shape[1])
-    terms, sums = listed.reshape(-1), room.sums.reshape(-1)
+    terms, sums = listed.reshape(-1), work.sums.reshape(-1)
     for t in range(n_trees):
         for i in range(n_rows):
-            vote = np.uint64(room.lanes[t * LANES + i])
+            vote = np.uint64(work.lanes[t * LANES + i])
             for c in range(ZERO, width, np.uint64(OCTET)):
                 add_octet(sums, np.uint64(i) * width + c, terms, vote + c)
 
 
 @inner
-def note_features(word: int, rows: Ids, room: Room, met: Keys) -> None:
+def note_features(word: int, rows: Ids, work: Workspace, met: Keys) -> None:
     """Turn the rows that met each of 64 features into the features that each row met."""
-    block, m = room.passes, len(room.met) // 2
+    block, m = work.passes, len(work.met) // 2
     for bit in range(64):
         j = 64 * word + bit
-        block[bit] = room.met[j] | room.met[m + j] if j < m else ZERO
+        block[bit] = work.met[j] | work.met[m + j] if j < m else ZERO
     transpose(block)
     for i in range(len(rows)):
         met[rows[i], word] |= block[i]

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from budgetforest.data.costs import Prices
+from budgetforest.data.price_kernel import price
 from budgetforest.inference.exit_state import (
     Queues,
     Walked,
@@ -23,7 +25,7 @@ from budgetforest.inference.exit_state import (
     sum_beliefs,
     walk_called,
 )
-from budgetforest.inference.ledger import Ledger, Prices
+from budgetforest.inference.ledger import Ledger
 from budgetforest.runtime.arrays import Counts, Flags, Floats, Ids, Matrix
 from budgetforest.runtime.jit import inlined, inner, kernel
 from budgetforest.trees.forest import Answer, Forest, belief_for
@@ -74,7 +76,7 @@ def look_at(
     )
     if forest.n_trees == 0:
         return look
-    prices = Prices(*forest.costs[:3])
+    prices = forest.costs.bare
 
     def block(start: int) -> None:
         part = slice(start, start + BLOCK)
@@ -244,11 +246,11 @@ def look_row(
     else:
         for t in range(q.at.shape[1]):  # one tree after the other
             j = forest.feature[q.at[s, t]]
-            if j >= 0:
-                opened = ledger.opened[i, prices.group[j]]
-                if ledger.spent[i] + (prices.discount[j] if opened else prices.cost[j]) <= limit:
-                    need = int(j)
-                    break
+            if j < 0:
+                continue
+            if ledger.spent[i] + price(prices, j, ledger.opened[i, prices.group[j]]) <= limit:
+                need = int(j)
+                break
     if need < 0 and label < 0:
         return -1, leader, False
     return need, label, label >= 0

@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.inference.ledger import Ledger, Prices, pay
+from budgetforest.data.costs import Prices
+from budgetforest.data.price_kernel import price
+from budgetforest.inference.ledger import Ledger, pay
 from budgetforest.runtime.arrays import LEAF, Counts, Floats, Ids, Keys, Matrix
 from budgetforest.runtime.jit import inlined
 from budgetforest.runtime.random import ONE
@@ -359,9 +361,9 @@ def next_feature(q: Queues, s: int, prices: Prices, ledger: Ledger, limit: float
         while features != 0:
             j = np.uint64(64 * word) + first_of(features)
             features &= features - ONE
-            price = prices.discount[j] if opened[np.uint64(prices.group[j])] else prices.cost[j]
-            per_cost = waiting[j] / price  # infinite where it is free
-            if per_cost > most and spent + price <= limit:
+            cost = price(prices, j, opened[np.uint64(prices.group[j])])
+            per_cost = waiting[j] / cost  # infinite where it is free
+            if per_cost > most and spent + cost <= limit:
                 best, most = int(np.int64(j)), per_cost
     return best
 

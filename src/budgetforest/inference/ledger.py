@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from budgetforest.data.costs import Costs
+from budgetforest.data.costs import Costs, Prices
+from budgetforest.data.price_kernel import price
 from budgetforest.runtime.arrays import LEAF, Flags, Floats, Ids, Keys, Matrix
 from budgetforest.runtime.jit import inner, kernel
 from budgetforest.runtime.random import ONE
@@ -28,14 +29,6 @@ class Ledger(NamedTuple):
     """(n) how much in all."""
 
 
-class Prices(NamedTuple):
-    """``Costs`` as kernels take them, without names."""
-
-    cost: Floats
-    discount: Floats
-    group: Ids
-
-
 def open_ledger(n_rows: int, costs: Costs) -> Ledger:
     """A ledger of rows that have paid nothing."""
     return Ledger(
@@ -53,8 +46,7 @@ def part_of(ledger: Ledger, rows: slice) -> Ledger:
 @inner
 def pay(i: int, j: int, prices: Prices, ledger: Ledger) -> None:
     """Row ``i`` acquires feature ``j``."""
-    opened = ledger.opened[i, prices.group[j]]
-    ledger.spent[i] += prices.discount[j] if opened else prices.cost[j]
+    ledger.spent[i] += price(prices, j, ledger.opened[i, prices.group[j]])
     ledger.acquired[i, j] = True
     ledger.opened[i, prices.group[j]] = True
 

@@ -1,7 +1,7 @@
 """What rows get from a forest and what they pay for it.
 
 To know every score a row meets all trees and pays for all it meets there; to know its label it stops as soon
-as no further feature can change it (``settle``).
+as no further feature can change it (``early_exit``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from budgetforest.data.table import Numbers
 from budgetforest.inference.batch_walk import signposts, visit_alike, votes_of
 from budgetforest.inference.early_exit import BLOCK, SIDE_BY_SIDE, Exits, exits_for, exits_in, settle_rows
 from budgetforest.inference.exit_state import queues, walked_for
-from budgetforest.inference.ledger import Ledger, Prices, charge_all, charge_rows, open_ledger, part_of
+from budgetforest.inference.ledger import Ledger, charge_all, charge_rows, open_ledger, part_of
 from budgetforest.runtime.arrays import Floats, Ids, Keys, Matrix
 from budgetforest.runtime.simd import LANES
 from budgetforest.runtime.threads import leave_if_alone, number_of
@@ -125,7 +125,7 @@ def charger(forest: Forest, n_rows: int, answer: Answer) -> Callable[[Matrix, Le
 
 def payer(forest: Forest) -> Callable[[Matrix, Keys, Ledger], None]:
     """A function that charges rows for all they have met; where the order matters, for all they meet now."""
-    prices = Prices(*forest.costs[:3])
+    prices = forest.costs.bare
     if forest.costs.order_matters:
         return lambda part, met, paid: charge_rows(forest.nodes, forest.roots, part, prices, paid)
     return lambda part, met, paid: charge_all(met, prices, paid)
@@ -169,7 +169,7 @@ def settler(
     forest: Forest, thresholds: Sequence[float], *, believes: bool = False
 ) -> Callable[[Matrix, Ledger, Exits], None]:
     """A function that walks rows to their exits; ``believes``: and tells what is believed there."""
-    prices = Prices(*forest.costs[:3])
+    prices = forest.costs.bare
     exit_at = exits_for(0, thresholds, forest).enough
     tracks = bool((exit_at < NEVER).any())
     walked = walked_for(forest, Answer.LABEL, believes=believes or tracks, tracks=tracks)
@@ -204,7 +204,7 @@ class Answers(NamedTuple):
 
 
 def answerer(forest: Forest, answer: Answer) -> Callable[[Numbers, Executor | None], Answers]:
-    """A function from rows to what they get and pay, as ``labels`` and ``charge`` tell it."""
+    """A function from rows to what they get and pay, as ``labels`` and ``predict`` tell it."""
     if forest.n_trees == 0:
         return partial(_prior_for, forest)
     if answer == Answer.PROBA:

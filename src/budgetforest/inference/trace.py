@@ -1,6 +1,6 @@
-"""The course of decisions: which feature every row acquired when, and what was believed after each.
+"""The trace of decisions: which feature every row acquired when, and what was believed after each.
 
-The same rule as ``acquisition`` and ``settle``, for many rows whose values are at hand, with a record kept.
+The rule of ``acquisition.session`` and ``early_exit``, for many rows at hand, with a record kept.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from budgetforest.data.costs import Prices
 from budgetforest.inference.early_exit import BLOCK, look_row
 from budgetforest.inference.exit_state import (
     Queues,
@@ -20,7 +21,7 @@ from budgetforest.inference.exit_state import (
     start_row,
     walked_for,
 )
-from budgetforest.inference.ledger import Ledger, Prices, open_ledger
+from budgetforest.inference.ledger import Ledger, open_ledger
 from budgetforest.inference.predict import charge
 from budgetforest.runtime.arrays import Flags, Floats, Ids, Matrix
 from budgetforest.runtime.jit import inner, kernel
@@ -53,7 +54,7 @@ def course_of(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None =
     if forest.n_trees == 0:
         return course
     walked = walked_for(forest, answer)
-    prices = Prices(*forest.costs[:3])
+    prices = forest.costs.bare
 
     def block(start: int) -> None:
         rows = slice(start, start + BLOCK)

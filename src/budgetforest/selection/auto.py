@@ -1,9 +1,9 @@
 """``method="auto"``: forests that err least at every budget, whoever's idea they are.
 
 *Pools* of features, each a part of the one before, are found by backward elimination: what saves boosted
-trees least per price leaves first. On every pool forests grow by saving (``saving``): with the
+trees least per price leaves first. On every pool forests grow by saving (``cost_aware``): with the
 best cuts, with random ones, and with a rate that makes rows reuse what they have; and trees are boosted
-(``boost``) at such a rate and, gently, at a quarter of it. Rows leave each of them by probable exit at a
+(``boosting``) at such a rate and, gently, at a quarter of it. Rows leave each of them by probable exit at a
 ladder of thresholds. All are measured on validation rows.
 """
 

@@ -2,7 +2,7 @@
 
 Protocol 1, described in docs/modelfile.md. Who changes what is written raises ``PROTOCOL``, keeps reading
 the older ones, and keeps a test file of each. ``load`` reads (``container``), checks and builds
-(``rebuild``); what follows from the trees is computed again, not stored.
+(``decode``); what follows from the trees is computed again, not stored.
 """
 
 from __future__ import annotations

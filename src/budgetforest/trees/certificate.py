@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from budgetforest.data.costs import Costs
+from budgetforest.data.costs import price as price_of
 from budgetforest.runtime.arrays import LEAF, Flags, Floats, Ids
 from budgetforest.trees.tree import Tree, family
 
@@ -79,13 +80,13 @@ def _prices(trees: Tree, parent: Ids, costs: Costs) -> Floats:
     price = np.zeros(len(parent))
     node = np.flatnonzero(parent >= 0)
     asked, before = trees.feature[parent[node]], parent[parent[node]]
-    price[node] = costs.cost[asked]
+    price[node] = price_of(costs, asked, False)
     while len(node):
         more = before >= 0
         node, asked, before = node[more], asked[more], before[more]
         met = trees.feature[before]
         opened, again = costs.group[met] == costs.group[asked], met == asked
-        price[node[opened]] = costs.discount[asked[opened]]
+        price[node[opened]] = price_of(costs, asked[opened], True)
         price[node[again]] = 0.0
         node, asked, before = node[~again], asked[~again], parent[before[~again]]
     return price

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from budgetforest.data.costs import Costs
+from budgetforest.data.costs import Costs, price
 from budgetforest.runtime.arrays import LEAF
 from budgetforest.trees.forest import BELIEF, Forest, Voting, tree_of
 from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, Tree
@@ -41,11 +41,11 @@ def _lines(root: dict[str, Any], forest: Forest) -> Iterator[str]:
     stack = [(root, "", "", nothing)]
     while stack:
         node, first, rest, above = stack.pop()
-        below, price = above, ""
+        below, cost = above, ""
         if "feature" in node:
             j = column[node["feature"]]
-            below, price = above | {j}, _price(j, above, forest.costs)
-        yield first + (f"{node['when']}: " if "when" in node else "") + _said(node, price)
+            below, cost = above | {j}, _price(j, above, forest.costs)
+        yield first + (f"{node['when']}: " if "when" in node else "") + _said(node, cost)
         branches = node.get("branches", [])
         for place, branch in reversed(list(enumerate(branches))):
             last = place == len(branches) - 1
@@ -59,13 +59,13 @@ def _price(feature: int, above: AbstractSet[int], costs: Costs) -> str:
     if feature in above:
         return "paid"
     opened = any(costs.group[j] == costs.group[feature] for j in above)
-    return f"cost {(costs.discount if opened else costs.cost)[feature]:g}"
+    return f"cost {price(costs, feature, opened):g}"
 
 
-def _said(node: dict[str, Any], price: str) -> str:
+def _said(node: dict[str, Any], cost: str) -> str:
     if "feature" in node:
         rows = f", {node['rows']:g} rows" if "rows" in node else ""
-        return f"{node['feature']}? ({price}{rows})"
+        return f"{node['feature']}? ({cost}{rows})"
     if "score" in node:
         return f"{node['label']} ({node['score']:+.3f})"
     return f"{node['label']} ({node['share']:.0%} of {node['rows']:g} rows)"
