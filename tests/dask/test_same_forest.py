@@ -32,11 +32,10 @@ from distributed import Client, LocalCluster
 import budgetforest.dask as on_cluster
 from budgetforest import BudgetForestClassifier, ClusterFailed, InvalidData, InvalidParameter
 from budgetforest.dask import bin_edges as edges
-from budgetforest.dask import level_growth
+from budgetforest.dask import global_order, level_growth
 from budgetforest.dask.cluster import check_workers, cluster_of
 from budgetforest.data.bin_edges import census_of, merged, points_of, quantile_edges
 from budgetforest.data.rows import Rows, totals_of
-from budgetforest.runtime.random import places
 from budgetforest.selection import crossfit
 from budgetforest.selection.evaluation import exact_sum
 
@@ -52,7 +51,7 @@ def many_levels(monkeypatch):
     monkeypatch.setattr(level_growth, "LEAST_SMALL", 12)
     monkeypatch.setattr(level_growth, "SHARES", 20)
     monkeypatch.setattr(level_growth, "MOST_COUNTS", 6000)
-    monkeypatch.setattr(places, "RANGE_ROWS", 40)
+    monkeypatch.setattr(global_order, "RANGE_ROWS", 40)
     monkeypatch.setattr(edges, "FEW", 16)
     monkeypatch.setattr(crossfit, "ENOUGH", 60)
 
@@ -325,7 +324,7 @@ def test_rows_in_blocks_take_the_same_turns(clients):
     expected = [judged.hashes for _, judged in crossfit.turns(rows, rows.take(np.arange(47)), settings)]
     with cluster_of(clients(0)) as cluster:
         blocks = [cluster.hold(rows.take(part)) for part in np.split(np.arange(140), [5, 80])]
-        turns = np.concatenate(cluster.values(places.turns_of(cluster, blocks, totals_of(rows, 3), 3)))
+        turns = np.concatenate(cluster.values(global_order.turns_of(cluster, blocks, totals_of(rows, 3), 3)))
     assert len(expected) == 3
     for part, judged in enumerate(expected):
         np.testing.assert_array_equal(np.sort(hashes[turns == part]), np.sort(judged))
