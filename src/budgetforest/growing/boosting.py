@@ -26,15 +26,16 @@ from budgetforest.growing.greedytree import Sample, bootstrapped, labels_of
 from budgetforest.growing.histogram import Cells
 from budgetforest.growing.node_stack import (
     NodeStack,
+    Parting,
     Split,
     edge_after,
     fill_empty_branches,
     make_leaf,
     push,
-    push_categories,
-    push_sides,
+    push_children,
     room_for_branches,
     stack_for,
+    take,
 )
 from budgetforest.runtime.arrays import LEAF, Codes, Counts, Flags, Ids
 from budgetforest.runtime.jit import inner, kernel
@@ -89,8 +90,7 @@ class Sums(NamedTuple):
     """(n) the rows of a node that were drawn."""
     each: Counts
     """(n, 1 + 2q) of each of these alone."""
-    buffer: Ids
-    begin: Counts
+    parting: Parting
     stack: NodeStack
     """The note of a node is its depth."""
     n_drawn: Counts
@@ -165,8 +165,7 @@ def sums_for(columns: Columns, n_classes: int, n_rows: int) -> Sums:
         np.empty(1 + 2 * q, np.int64),
         np.empty(n_rows, np.int32),
         np.empty((n_rows, 1 + 2 * q), np.int64),
-        np.empty(max(n_rows, codes), np.int32),
-        np.empty(codes + 1, np.int64),
+        Parting(np.empty(codes + 1, np.int64), np.empty(max(n_rows, codes), np.int32)),
         stack_for(n_rows + codes),
         np.empty(2 * n_rows + 1, np.int64),
     )
@@ -225,12 +224,12 @@ def boosted_tree(
     size = nothing
     while top > 0:
         top -= 1
-        start, stop, parent, slot, depth = sums.stack.nodes[top]
-        key = sums.stack.keys[top]
+        taken = take(sums.stack, top)
+        depth = taken.note
         node = size
         size += 1
-        make_leaf(tree, branches, parent, slot, node)
-        here = rows[start:stop]
+        make_leaf(tree, branches, taken, node)
+        here = rows[taken.start : taken.stop]
         found = _add_up(slopes, times, here, sums)
         n = sums.all[0]
         sums.n_drawn[node] = n
@@ -239,7 +238,7 @@ def boosted_tree(
         score_of(sums.all, boost.speed, tree.counts[node])
         best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
         if depth < boost.depth and n >= 2 * boost.least_rows:
-            best = _best_split(columns, times, here, found, boost, prices, owned, key, worth, sums)
+            best = _best_split(columns, times, here, found, boost, prices, owned, taken.key, worth, sums)
         j = best.feature
         if j == LEAF:
             for i in range(len(here)):
@@ -250,34 +249,29 @@ def boosted_tree(
             acquire(j, here, prices, owned)
         tree.feature[node] = j
         tree.route[node] = best.route
-        missing = int(np.int64(columns.n_codes[j]))
+        if best.route != BY_CATEGORY:
+            tree.threshold[node] = edge_after(columns, j, best.cut)
+        missing = int(np.int64(columns.n_codes[best.feature]))
         if best.route == BY_CATEGORY:
             branches = room_for_branches(branches, n_branches, missing + 1)
-            top = push_categories(
-                cells,
-                rows,
-                start,
-                stop,
-                node,
-                j,
-                missing,
-                all_rows,
-                tree,
-                branches,
-                n_branches,
-                sums.begin,
-                sums.buffer,
-                sums.stack,
-                top,
-                depth + 1,
-                key,
-            )
+        top = push_children(
+            cells,
+            rows,
+            taken,
+            node,
+            best,
+            missing,
+            all_rows,
+            tree,
+            branches,
+            n_branches,
+            sums.parting,
+            sums.stack,
+            top,
+            depth + 1,
+        )
+        if best.route == BY_CATEGORY:
             n_branches += missing + 1
-        else:
-            tree.threshold[node] = edge_after(columns, j, best.cut)
-            top = push_sides(
-                cells, rows, start, stop, node, best, missing, sums.buffer, sums.stack, top, depth + 1, key
-            )
     fill_empty_branches(sums.n_drawn[:size], tree, branches)
     return size, branches[:n_branches]
 

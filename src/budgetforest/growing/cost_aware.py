@@ -33,14 +33,15 @@ from budgetforest.growing.greedytree import (
 from budgetforest.growing.histogram import Cells
 from budgetforest.growing.node_stack import (
     NodeStack,
+    Parting,
     Split,
     edge_after,
     make_leaf,
     push,
-    push_categories,
-    push_sides,
+    push_children,
     room_for_branches,
     stack_for,
+    take,
 )
 from budgetforest.runtime.arrays import LEAF, Codes, Counts, Flags, Floats, Ids
 from budgetforest.runtime.jit import inner, kernel
@@ -89,8 +90,7 @@ class Workspace(NamedTuple):
     """(codes + 1, k) class counts by code; the last used code is that of missing values."""
     below: Counts
     """(k) class counts of the rows up to a cut."""
-    buffer: Ids
-    begin: Counts
+    parting: Parting
     stack: NodeStack
     logs: Floats
     """n log n of small n."""
@@ -154,8 +154,7 @@ def workspace_for(columns: Columns, k: int, n_rows: int) -> Workspace:
     return Workspace(
         np.zeros((codes, k), np.int64),
         np.empty(k, np.int64),
-        np.empty(max(n_rows, codes), np.int32),
-        np.empty(codes + 1, np.int64),
+        Parting(np.empty(codes + 1, np.int64), np.empty(max(n_rows, codes), np.int32)),
         stack_for(n_rows + codes),
         small_logs(),
     )
@@ -192,12 +191,11 @@ def saving_tree(
     size = nothing
     while top > 0:
         top -= 1
-        start, stop, parent, slot, _ = work.stack.nodes[top]
-        key = work.stack.keys[top]
+        taken = take(work.stack, top)
         node = size
         size += 1
-        make_leaf(tree, branches, parent, slot, node)
-        here = rows[start:stop]
+        make_leaf(tree, branches, taken, node)
+        here = rows[taken.start : taken.stop]
         counts = tree.counts[node]
         n = nothing
         for i in range(len(here)):
@@ -207,7 +205,9 @@ def saving_tree(
         tree.impurity[node] = mixed / n
         if mixed <= LEAST_GAIN or n < 2 * growth.least_rows:
             continue
-        best = _best_split(columns, label, times, here, growth, prices, owned, key, counts, n, mixed, work)
+        best = _best_split(
+            columns, label, times, here, growth, prices, owned, taken.key, counts, n, mixed, work
+        )
         j = best.feature
         if j == LEAF:
             continue
@@ -215,34 +215,29 @@ def saving_tree(
             acquire(j, here, prices, owned)
         tree.feature[node] = j
         tree.route[node] = best.route
-        missing = int(np.int64(columns.n_codes[j]))
+        if best.route != BY_CATEGORY:
+            tree.threshold[node] = edge_after(columns, j, best.cut)
+        missing = int(np.int64(columns.n_codes[best.feature]))
         if best.route == BY_CATEGORY:
             branches = room_for_branches(branches, n_branches, missing + 1)
-            top = push_categories(
-                cells,
-                rows,
-                start,
-                stop,
-                node,
-                j,
-                missing,
-                times,
-                tree,
-                branches,
-                n_branches,
-                work.begin,
-                work.buffer,
-                work.stack,
-                top,
-                nothing,
-                key,
-            )
+        top = push_children(
+            cells,
+            rows,
+            taken,
+            node,
+            best,
+            missing,
+            times,
+            tree,
+            branches,
+            n_branches,
+            work.parting,
+            work.stack,
+            top,
+            taken.note,
+        )
+        if best.route == BY_CATEGORY:
             n_branches += missing + 1
-        else:
-            tree.threshold[node] = edge_after(columns, j, best.cut)
-            top = push_sides(
-                cells, rows, start, stop, node, best, missing, work.buffer, work.stack, top, nothing, key
-            )
     return size, branches[:n_branches]
 
 

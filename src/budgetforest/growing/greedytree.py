@@ -22,9 +22,9 @@ from budgetforest.growing.node_stack import (
     fill_empty_branches,
     make_leaf,
     push,
-    push_categories,
-    push_sides,
+    push_children,
     room_for_branches,
+    take,
 )
 from budgetforest.growing.small_nodes import COUNTED_BELOW, approach, best_cut_of
 from budgetforest.growing.split import (
@@ -44,7 +44,7 @@ from budgetforest.growing.workspace import (
     gather,
     workspaces_for,
 )
-from budgetforest.runtime.arrays import LEAF, Counts, Ids
+from budgetforest.runtime.arrays import LEAF, Counts, Floats, Ids
 from budgetforest.runtime.jit import inner, kernel
 from budgetforest.runtime.random import draw_rows, mix, tree_key
 from budgetforest.trees.tree import (
@@ -148,14 +148,9 @@ def greedy_tree(
     """
     # each field is taken once: numba counts references to arrays, and compiles every access
     measure = plan.measure
-    n_codes = columns.n_codes
     bounds = search.bounds
     features = search.features
-    own_times = search.times
-    own_ends = search.ends
     stack = work.stack
-    nodes = stack.nodes
-    keys = stack.keys
     total = work.total
     shares = work.shares
     near_ends = work.near_ends
@@ -175,102 +170,100 @@ def greedy_tree(
     near_until = 0  # while so many nodes wait, rows are those brought near; 0: none are
     size = nothing
     while top > 0:
+        # take a node
         top -= 1
-        start, stop, parent, slot, n_features = nodes[top]
-        key = keys[top]
+        taken = take(stack, top)
+        n_features = taken.note
         node = size
         size += 1
-        make_leaf(tree, branches, parent, slot, node)
-        here = rows[start:stop]
+        make_leaf(tree, branches, taken, node)
+        here = rows[taken.start : taken.stop]
         if top + 1 < near_until:
             near_until = 0
         cells = near if near_until > 0 else far
+        # count its classes
         classes = gather(
             here,
             near_ends if near_until > 0 else ends,
             near_times if near_until > 0 else times,
             counts[node],
             measure.symmetric,
-            own_times,
-            own_ends,
+            search.times,
+            search.ends,
             total,
         )
-        n = 0.0
-        for c in range(plan.n_classes):
-            shares[0, c] = counts[node, c] * measure.unit
-            n += shares[0, c]
+        n = weigh(counts[node], measure.unit, shares[0])
         impurity = evaluate(measure.impurity, shares[0])
         tree.impurity[node] = impurity
-        if impurity <= 0.0:
+        if impurity <= 0.0:  # F(S) = 0: a leaf
             continue
-        known = Node(
-            total[:classes],
-            impurity,
-            n,
-            key,
-            shares[1, :classes],
-            shares[2, :classes],
-        )
-        if parent < 0:
+        known = Node(total[:classes], impurity, n, taken.key, shares[1, :classes], shares[2, :classes])
+        if taken.parent < 0:
             tree.floor[0] = least_per_drop(columns, cells, here, plan, known, search)
         if near_until == 0 and len(here) <= len(near_times):
             near_until = top + 1
             bring_near(far, near, ends, times, here, features[:n_features], near_ends, near_times)
             cells = near
+        # find the feature of least risk
         alive = n_features
         if measure.bisect and near_until > 0:
+            above = top if taken.parent >= 0 else -1
             alive, n_features = bound_features(
-                n_codes,
+                columns.n_codes,
                 columns.nominal,
                 here,
-                own_times,
-                own_ends[:classes],
+                search.times,
+                search.ends[:classes],
                 plan.cost,
                 certain,
                 known,
                 measure,
                 features,
                 n_features,
-                top if parent >= 0 else -1,
+                above,
                 bounds,
             )
-        best, cut, threshold, route, n_features = best_split(
+        best, threshold, n_features = best_split(
             columns, cells, here, plan, known, search, alive, n_features, certain
         )
-        if best == LEAF:
+        if best.feature == LEAF:  # no feature lowers the impurity: a leaf
             continue
-        tree.feature[node] = best
+        tree.feature[node] = best.feature
         tree.threshold[node] = threshold
-        tree.route[node] = route
-        missing = int(np.int64(n_codes[best]))
-        if route == BY_CATEGORY:
+        tree.route[node] = best.route
+        # part its rows, and let the children wait
+        missing = int(np.int64(columns.n_codes[best.feature]))
+        if best.route == BY_CATEGORY:
             branches = room_for_branches(branches, n_branches, missing + 1)
-            top = push_categories(
-                cells,
-                rows,
-                start,
-                stop,
-                node,
-                best,
-                missing,
-                all_drawn,
-                tree,
-                branches,
-                n_branches,
-                work.begin,
-                work.buffer,
-                stack,
-                top,
-                n_features,
-                key,
-            )
+        top = push_children(
+            cells,
+            rows,
+            taken,
+            node,
+            best,
+            missing,
+            all_drawn,
+            tree,
+            branches,
+            n_branches,
+            work.parting,
+            stack,
+            top,
+            n_features,
+        )
+        if best.route == BY_CATEGORY:
             n_branches += missing + 1
-        else:
-            split = Split(impurity, best, cut, route)
-            top = push_sides(
-                cells, rows, start, stop, node, split, missing, work.buffer, stack, top, n_features, key
-            )
     return size, branches[:n_branches]
+
+
+@inner
+def weigh(counts: Ids, unit: float, shares: Floats) -> float:
+    """Class counts as weights; returns their sum."""
+    total = 0.0
+    for c in range(len(counts)):
+        shares[c] = counts[c] * unit
+        total += shares[c]
+    return total
 
 
 @inner
@@ -284,8 +277,8 @@ def best_split(
     alive: int,
     n_features: int,
     certain: bool,
-) -> tuple[int, int, float, int, int]:
-    """The feature of least risk: (feature, last code left, threshold, route, features left).
+) -> tuple[Split, float, int]:
+    """The split of least risk, its threshold, and how many features are worth trying below.
 
     The first ``alive`` of ``search.features`` are tried, unless a bound says that they cannot beat the best
     so far; one whose bound is what it leaves is searched only if it is the best in the end.
@@ -377,7 +370,7 @@ def best_split(
             features[n_features] = j
         else:
             at += 1
-    return best, best_cut, best_threshold, best_route, n_features
+    return Split(best_drop, best, best_cut, best_route), best_threshold, n_features
 
 
 @inner

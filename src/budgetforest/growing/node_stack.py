@@ -33,6 +33,25 @@ class NodeStack(NamedTuple):
     """(n) what random draws at the node are keyed by."""
 
 
+class Taken(NamedTuple):
+    """A node that waits no longer; see ``NodeStack``."""
+
+    start: int
+    stop: int
+    parent: int
+    slot: int
+    note: int
+    key: np.uint64
+
+
+class Parting(NamedTuple):
+    """Memory to part the rows of a node with."""
+
+    begin: Counts
+    """Where the rows of each category begin."""
+    buffer: Ids
+
+
 class Split(NamedTuple):
     """The best split of a node so far."""
 
@@ -66,7 +85,14 @@ def push(
 
 
 @inner
-def make_leaf(tree: Tree, branches: Ids, parent: int, slot: int, node: int) -> None:
+def take(stack: NodeStack, at: int) -> Taken:
+    """The node that waits at a place."""
+    node = stack.nodes[at]
+    return Taken(node[0], node[1], node[2], node[3], node[4], stack.keys[at])
+
+
+@inner
+def make_leaf(tree: Tree, branches: Ids, taken: Taken, node: int) -> None:
     """A new node: a leaf without rows, the child of its parent if it has one."""
     tree.feature[node] = LEAF
     tree.threshold[node] = np.nan
@@ -76,78 +102,60 @@ def make_leaf(tree: Tree, branches: Ids, parent: int, slot: int, node: int) -> N
     tree.impurity[node] = 0.0
     for c in range(tree.counts.shape[1]):
         tree.counts[node, c] = 0
-    if parent < 0:
+    if taken.parent < 0:
         return
-    if slot == LEFT:
-        tree.left[parent] = node
-    elif slot == RIGHT:
-        tree.right[parent] = node
+    if taken.slot == LEFT:
+        tree.left[taken.parent] = node
+    elif taken.slot == RIGHT:
+        tree.right[taken.parent] = node
     else:
-        branches[slot] = node
+        branches[taken.slot] = node
 
 
 @inner
-def push_sides(
+def push_children(
     cells: Cells,
     rows: Ids,
-    start: int,
-    stop: int,
+    taken: Taken,
     node: int,
     split: Split,
-    missing: int,
-    buffer: Ids,
-    stack: NodeStack,
-    top: int,
-    note: int,
-    key: np.uint64,
-) -> int:
-    """Part a node's rows by a threshold and let both children wait; returns the new top."""
-    here = rows[start:stop]
-    to_left = split.route == MISSING_LEFT
-    middle = start + partition(cells, split.feature, here, split.cut, to_left, missing, buffer)
-    left, right = int(np.int64(LEFT)), int(np.int64(RIGHT))  # numba compiles functions of literals once more
-    push(stack, top, middle, stop, node, right, note, mix(key, np.uint64(1)))
-    push(stack, top + 1, start, middle, node, left, note, mix(key, np.uint64(0)))
-    return top + 2
-
-
-@inner
-def push_categories(
-    cells: Cells,
-    rows: Ids,
-    start: int,
-    stop: int,
-    node: int,
-    feature: int,
     missing: int,
     drawn: Ids,
     tree: Tree,
     branches: Ids,
     n_branches: int,
-    begin: Counts,
-    buffer: Ids,
+    parting: Parting,
     stack: NodeStack,
     top: int,
     note: int,
-    key: np.uint64,
 ) -> int:
-    """Part a node's rows by category and let a child wait for each that has rows; returns the new top.
+    """Part the rows of a node by its split, and let its children wait; returns the new top.
 
-    Where ``drawn`` says how often rows were drawn (it may be empty), one of them must have been.
+    ``missing`` is the code of missing values. A category has a child if it has rows; where ``drawn`` says how
+    often rows were drawn (it may be empty), one of them must have been.
     """
-    partition_by_code(cells, feature, rows[start:stop], missing, begin, buffer)
+    start, stop, j = taken.start, taken.stop, split.feature
+    here = rows[start:stop]
+    if split.route != BY_CATEGORY:
+        to_left = split.route == MISSING_LEFT
+        middle = start + partition(cells, j, here, split.cut, to_left, missing, parting.buffer)
+        left, right = int(np.int64(LEFT)), int(np.int64(RIGHT))  # literals would be compiled once more
+        push(stack, top, middle, stop, node, right, note, mix(taken.key, np.uint64(1)))
+        push(stack, top + 1, start, middle, node, left, note, mix(taken.key, np.uint64(0)))
+        return top + 2
+    partition_by_code(cells, j, here, missing, parting.begin, parting.buffer)
     tree.left[node] = n_branches
     tree.right[node] = missing
     for code in range(missing, -1, -1):
         slot = n_branches + code
         branches[slot] = -1
-        first = start + begin[code]
-        last = start + begin[code + 1]
+        first = start + parting.begin[code]
+        last = start + parting.begin[code + 1]
         waits = last > first and len(drawn) == 0
-        for i in range(first, last):
+        for i in range(first, last if len(drawn) > 0 else first):
             waits = waits or drawn[rows[i]] > 0
         if waits:
-            push(stack, top, first, last, node, slot, note, mix(key, np.uint64(code)))
+            push(stack, top, first, last, node, slot, note, mix(taken.key, np.uint64(code)))
             top += 1
     return top
 

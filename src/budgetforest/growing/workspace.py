@@ -13,7 +13,7 @@ import numpy as np
 from budgetforest.data.binning import Columns
 from budgetforest.growing.bounds import Bounds, room_for_bounds, width_of
 from budgetforest.growing.histogram import Cells, Counter, Profile, code_of, counter_for, profile_for
-from budgetforest.growing.node_stack import NodeStack, stack_for
+from budgetforest.growing.node_stack import NodeStack, Parting, stack_for
 from budgetforest.growing.split import MOST_STUMPS, Measure
 from budgetforest.runtime.arrays import MAX_CODES, Codes, Counts, Floats, Ids
 from budgetforest.runtime.jit import inner
@@ -60,10 +60,8 @@ class SearchWorkspace(NamedTuple):
 class GrowthWorkspace(NamedTuple):
     """Memory for the growth of a tree besides."""
 
-    buffer: Ids
-    """The memory of ``SearchWorkspace.times``, which are known no longer when rows are parted."""
-    begin: Counts
-    """Where the rows of each category begin."""
+    parting: Parting
+    """Its buffer is the memory of ``SearchWorkspace.times``, known no longer when rows are parted."""
     total: Counts
     """Class counts of the node."""
     shares: Floats
@@ -94,8 +92,7 @@ def workspaces_for(columns: Columns, plan: Plan, n_rows: int) -> tuple[SearchWor
         features=np.arange(m),
     )
     work = GrowthWorkspace(
-        buffer=search.times,
-        begin=np.empty(MAX_CODES + 2, np.int64),
+        parting=Parting(np.empty(MAX_CODES + 2, np.int64), search.times),
         total=np.empty(k, np.int64),
         shares=np.empty((3, k)),
         near=bounds.near.reshape(-1),
