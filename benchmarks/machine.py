@@ -40,18 +40,21 @@ def processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def is_quiet(facts: dict | None) -> bool:
-    """Whether others left the machine alone, as far as was noted."""
-    return facts is None or facts["busy"] <= BUSY
-
-
-def note(facts: dict | None) -> str:
-    """A line below what was measured; the oldest figures were kept without facts."""
+def remark(facts: dict | None) -> str:
+    """What to bear in mind of a verdict."""
     if facts is None:
-        return "*When and on what these figures were measured was not noted.*\n"
+        return ", machine not noted"
+    return "" if facts["busy"] <= BUSY else ", on a busy machine"
+
+
+UNKNOWN = "Sections without a line about the machine were measured before such lines were kept.\n"
+
+
+def note(facts: dict) -> str:
+    """A line below what was measured."""
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
     text = f"*{facts['day']}, {facts['cores']} cores of {facts['processor']}: {versions}.*\n"
-    if not is_quiet(facts):
+    if facts["busy"] > BUSY:
         text += f"\n**Others kept {facts['busy']:.1f} cores busy when this began: not to be cited.**\n"
     if facts["quick"]:
         text += "\n**A quick run on few rows: a test of the suite, not of speed.**\n"

@@ -43,8 +43,11 @@ def write(page: Page, docs: Path, results: Path) -> None:
     files = {name: results / f"{name}.json" for name in page.experiments}
     found = {name: json.loads(file.read_text()) for name, file in files.items() if file.exists()}
     parts = [page.opening(found, shown)]
+    if any("machine" not in figures for figures in found.values()):
+        parts.append(machine.UNKNOWN)
     for name, figures in found.items():
         page.experiments[name].draw(figures, docs)
         parts.append(page.experiments[name].section(figures))
-        parts.append(machine.note(figures.get("machine")))
+        if "machine" in figures:
+            parts.append(machine.note(figures["machine"]))
     (docs / f"{page.name}.md").write_text("\n".join(parts))

@@ -18,6 +18,7 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 import budgetforest
+from budgetforest import BudgetForestClassifier, save
 from budgetforest.cli import COMMANDS, main
 from budgetforest.data.costs import PRICE_COLUMNS
 from budgetforest.files import delimited
@@ -595,6 +596,7 @@ def test_pipes_get_no_colours_and_no_bars(folder):
 
 ENDLESS = """
 import time
+from budgetforest import BudgetForestClassifier, save
 from budgetforest.cli import main
 from budgetforest.files import delimited
 read = delimited.Delimited.blocks
@@ -689,3 +691,13 @@ def test_no_cell_of_an_answer_is_a_formula(folder, tmp_path):
     assert not any(cell[:1] in "=+@" for column in answers for cell in answers[column])
     as_json = ok("predict", tmp_path / "model.safetensors", tmp_path / "rows.csv", "--json")
     assert "a;b" in json.loads(as_json.splitlines()[0])["acquired"]
+
+
+def test_show_tells_a_feature_alone_from_a_group_of_its_name(tmp_path):
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    prices = pd.DataFrame({"feature": ["a", "b", "c"], "cost": [3.0, 3, 3], "group": ["", "a", "a"]})
+    model = BudgetForestClassifier(method="paper", alpha=0.0, max_trees=1, costs=prices, random_state=0)
+    save(model.fit(pd.DataFrame(X, columns=list("abc")), X.sum(axis=1) > 0), tmp_path / "model.safetensors")
+    shown = json.loads(ok("show", tmp_path / "model.safetensors", "--json"))["features"]
+    assert [feature["group"] for feature in shown] == [None, "a", "a"]
+    assert [feature["discount_cost"] for feature in shown] == [None, 0.0, 0.0]

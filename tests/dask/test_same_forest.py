@@ -170,7 +170,7 @@ def same_training(one, other):
     assert repr(one.path_) == repr(other.path_)
     assert one.training_ == other.training_
     assert one._trained.prior_error == pytest.approx(other._trained.prior_error, nan_ok=True, abs=0)
-    for mine, its in zip(one._trained.offers, other._trained.offers, strict=True):
+    for mine, its in zip(one._trained.candidates, other._trained.candidates, strict=True):
         assert repr(mine.points) == repr(its.points)
         for tree, twin in zip(mine.trees, its.trees, strict=True):
             for part, same in zip(tree, twin, strict=True):

@@ -369,3 +369,18 @@ def test_a_small_difference_between_large_openings_matters():
         {"feature": names, "cost": [1e10 + 5, 1e10], "group": ["g", "g"], "discount_cost": [0.0, 0.0]}
     )
     assert read_costs(costs, None, names).order_matters
+
+
+@pytest.mark.parametrize("wrong", [np.nan, -5.0, 1e308, np.inf])
+def test_prices_of_another_model_are_checked_again(wrong):
+    good = read_costs([1.0, 2.0], None, ["a", "b"])
+    changed = good._replace(cost=np.array([1.0, wrong]))
+    with pytest.raises(InvalidCosts, match="cost of 'b'"):
+        read_costs(changed, None, ["a", "b"])
+    zero = read_costs(good._replace(discount=np.array([-0.0, 0.0])), None, ["a", "b"])
+    assert not np.signbit(zero.discount).any()
+
+
+def test_a_whole_number_too_large_for_a_float_is_no_price():
+    with pytest.raises(InvalidCosts, match="costs must be finite"):
+        read_costs([1, 10**400], None, ["a", "b"])

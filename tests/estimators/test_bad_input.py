@@ -465,3 +465,24 @@ def test_weights_whose_sum_is_no_number_are_refused(method, given):
     model = BudgetForestClassifier(method=method, class_weight=given.get("class_weight"))
     with pytest.raises(InvalidData, match=r"sample_weight sums to inf, .* divide the weights by their mean"):
         model.fit(X, y, sample_weight=given.get("sample_weight"))
+
+
+@pytest.mark.parametrize("method", ["auto", "paper"])
+def test_weights_next_to_nothing_are_refused(method):
+    X, y = np.arange(20.0)[:, None], np.repeat([0, 1], 10)
+    with pytest.raises(InvalidData, match="too little to be told from nothing"):
+        BudgetForestClassifier(method=method).fit(X, y, sample_weight=np.full(20, 1e-310))
+
+
+@pytest.mark.parametrize("name", ["alpha", "rate", "max_features", "max_disagreement"])
+def test_whole_numbers_too_large_for_a_float_are_refused(name):
+    X, y = np.arange(20.0)[:, None], np.repeat([0, 1], 10)
+    method = "paper" if name == "alpha" else "auto"
+    with pytest.raises(InvalidParameter, match=name):
+        BudgetForestClassifier(method=method, **{name: 10**400}).fit(X, y)
+
+
+def test_a_budget_too_large_for_a_float_is_no_limit():
+    X, y = np.arange(20.0)[:, None], np.repeat([0, 1], 10)
+    model = BudgetForestClassifier(10**400, method="paper", alpha=0, max_trees=1).fit(X, y)
+    assert model.predict_one(lambda feature: 3.0, limit=10**400).spent == 1

@@ -94,11 +94,12 @@ def test_the_command_line_agrees(k, method, tmp_path):
     assert [float(answer["cost"]) for answer in answers] == trained(k, method).acquisition_cost(X).tolist()
 
 
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("spread", ["rows", "trees"])
 @pytest.mark.parametrize("k", NUMBERS)
-def test_a_cluster_grows_the_same_forest(k, spread, client):
+def test_a_cluster_grows_the_same_forest(k, spread, method, client):
     X, y = rows_of(k)
     blocks = (da.from_array(X, chunks=(len(X) // 2, 3)), da.from_array(y, chunks=len(X) // 2))
-    there = budgetforest.dask.fit(untrained("paper"), *blocks, client=client, spread=spread)
-    for mine, its in zip(trained(k, "paper").forest_.nodes, there.forest_.nodes, strict=True):
+    there = budgetforest.dask.fit(untrained(method), *blocks, client=client, spread=spread)
+    for mine, its in zip(trained(k, method).forest_.nodes, there.forest_.nodes, strict=True):
         np.testing.assert_array_equal(mine, its)

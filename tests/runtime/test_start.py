@@ -106,6 +106,22 @@ def test_a_cache_of_another_user_is_not_used(tmp_path):
     assert cache_of(other) == (None, AnyText("another user"))
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs links and modes")
+def test_a_cache_is_where_links_lead_and_its_folders_are_private(tmp_path):
+    """Whoever can change the link later changes nothing; a generous umask gives no folder away."""
+    mine, link = tmp_path / "mine", tmp_path / "link"
+    mine.mkdir(mode=0o700)
+    link.symlink_to(mine)
+    before = os.umask(0o002)
+    try:
+        found, told = cache_of(link)
+    finally:
+        os.umask(before)
+    assert told == "[]"
+    assert found.is_relative_to(mine)
+    assert {place.stat().st_mode & 0o777 for place in (found, found.parent)} == {0o700}
+
+
 class AnyText:
     """Equal to any text with these in it."""
 

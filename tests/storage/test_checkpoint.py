@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections import namedtuple
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -143,7 +145,7 @@ LIMIT = 3.0
 def helper(x):
     return np.sqrt(x) + LIMIT
 def mine(counts):
-    return helper(counts[0]) if counts[1] else mine(counts[1:])
+    return helper(counts[0]) if len(counts) in {1, 2} else mine(counts[1:])
 for value in (mine, helper, partial(mine, 3), np.arange(2000), ("a", (1, 2.5, None)), -0.0, 0.0):
     print(b"".join(checkpoint.described(value)))
 """
@@ -162,3 +164,34 @@ def test_descriptions_are_the_same_in_every_process_and_tell_all_apart():
 def test_what_cannot_be_told_apart_keeps_no_checkpoint():
     with pytest.raises(InvalidParameter, match="cannot tell whether"):
         b"".join(described(object()))
+
+
+BEFORE = """
+def make(power, settings):
+    def impurity(counts, *, scale=SCALE):
+        total = counts.sum()
+        return max([total**POWER - count**POWER for count in counts]) * settings.weight
+    return impurity
+"""
+
+
+def test_all_that_a_function_uses_tells_it_apart():
+    """Globals of inner functions, attributes of modules, defaults by keyword, the names of fields."""
+
+    def described_with(power=2.0, weight=1.0, scale=1.0):
+        settings = ModuleType("settings")
+        settings.weight = weight
+        scope = {"POWER": power, "SCALE": scale, "sum": object()}  # not used: the sum is an attribute
+        exec(BEFORE, scope)
+        return b"".join(described(scope["make"](power, settings)))
+
+    assert described_with() == described_with()
+    variants = [
+        described_with(),
+        described_with(power=3.0),
+        described_with(weight=2.0),
+        described_with(scale=2.0),
+    ]
+    assert len(set(variants)) == 4
+    one, other = namedtuple("Rule", "a b"), namedtuple("Rule", "b a")
+    assert b"".join(described(one(1, 2))) != b"".join(described(other(1, 2)))

@@ -32,6 +32,7 @@ from budgetforest import (
     load,
     save,
 )
+from budgetforest.runtime.atomic import replacing
 from budgetforest.storage import container, modelfile
 from saved import KINDS, budgets, forged, later_rows, source_of, table, trained
 from trees import labelled_rows
@@ -329,3 +330,17 @@ def test_a_name_that_no_file_can_hold_is_refused_by_save(tmp_path):
     with pytest.raises(InvalidData, match="the model cannot be saved"):
         save(model, tmp_path / "model")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs modes of files")
+def test_a_file_is_the_writers_alone_until_it_is_complete(tmp_path):
+    path = tmp_path / "model"
+    path.write_bytes(b"")
+    path.chmod(0o644)
+    with replacing(path) as beside:
+        assert stat.S_IMODE(beside.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    if os.getuid() == 0:
+        os.chown(path, 12345, 12345)
+        save(trained("paper"), path)
+        assert (path.stat().st_uid, path.stat().st_gid) == (12345, 12345)

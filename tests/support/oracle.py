@@ -154,7 +154,7 @@ def decide(forest, row, *, known=None, unavailable=(), limit=None, answer="label
         waiting = trees_by_feature(stand, answer)
         if answer == "label" and (certain_class(forest, stand) is not None or is_believed(forest, stand)):
             break
-        price = affordable({j: price_of(features[j], opened) for j in waiting}, spent, limit)
+        price = affordable({j: price_of(features[j], opened) for j in waiting}, spent, limit, len(features))
         if not price:
             break
         j = min(price, key=lambda j: turn_of(j, waiting[j], price[j], answer))
@@ -205,9 +205,10 @@ def price_of(feature, opened):
     return feature["discount"] if is_open else feature["cost"]
 
 
-def affordable(price, spent, limit):
-    """Those prices by feature that fit in what a row may pay, but for rounding."""
-    return {j: p for j, p in price.items() if limit is None or spent + p <= limit * (1 + 1e-12)}
+def affordable(price, spent, limit, n_features):
+    """Those prices by feature that fit in what a row may pay, but for what their sum may round."""
+    most = math.inf if limit is None else limit + n_features * math.ulp(limit)
+    return {j: p for j, p in price.items() if spent + p <= most}
 
 
 def turn_of(column, trees, price, answer):

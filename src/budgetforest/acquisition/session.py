@@ -28,6 +28,7 @@ import numpy as np
 from budgetforest.data.costs import Prices, price
 from budgetforest.runtime.arrays import LEAF
 from budgetforest.runtime.errors import InvalidData, InvalidParameter, InvalidValue, near
+from budgetforest.runtime.params import as_float
 from budgetforest.trees.forest import BELIEF, Answer, Forest, Voting, belief_at, shares, slack_of
 from budgetforest.trees.tree import next_node
 
@@ -181,7 +182,7 @@ class Acquisition(Generator[Need, Any, Decision]):
     ) -> None:
         if answer not in ("label", "proba"):
             raise InvalidParameter(f"answer={answer!r} is unknown; take 'label' or 'proba'")
-        if not isinstance(latency, Real) or not 0 <= float(latency) < math.inf:
+        if not isinstance(latency, Real) or not 0 <= as_float(latency) < math.inf:
             raise InvalidParameter(f"latency is {latency!r}; it must be a finite cost, zero or more")
         self.forest = forest
         self.answer = Answer[answer.upper()]
@@ -464,9 +465,10 @@ def checked_limit(limit: Any, n_features: int) -> float:
     """The most a row may pay; None is no limit. There is room for what a sum of so many prices may round."""
     if limit is None:
         return math.inf
-    if not isinstance(limit, Real) or not float(limit) >= 0:
+    if not isinstance(limit, Real) or not as_float(limit) >= 0:
         raise InvalidParameter(f"limit is {limit!r}; it must be a number, zero or more, or None")
-    return float(limit) + n_features * math.ulp(float(limit))
+    most = as_float(limit)
+    return most + n_features * math.ulp(most)
 
 
 def number_of(forest: Forest, column: int, value: Any) -> float:

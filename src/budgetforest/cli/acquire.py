@@ -80,7 +80,8 @@ def _describe(flow: Acquisition, need: Need) -> None:
             click.echo(f"  belief: {_beliefs(state)}", err=True)
         else:
             click.echo(f"  votes: {_votes(last.votes, last.possible, state)}", err=True)
-    group = f", group {need.group}" if need.group != need.feature else ""
+    costs, j = flow.forest.costs, flow.forest.schema.names.index(need.feature)
+    group = f", group {need.group}" if costs.shared[j] else ""
     price = f"costs {need.cost:g}{group}; {need.spent:g} spent, {need.waiting} trees wait for it"
     click.echo(f"{click.style(need.feature, bold=True)} ({price})", err=True)
 

@@ -7,8 +7,8 @@ import re
 SPECIAL = re.compile(r'[",\r\n]')
 """What makes quotes necessary."""
 
-FORMULA = re.compile(r"[=+\-@\t\r]")
-"""What a text must not begin with: spreadsheets take it for a formula."""
+FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+"""What a text must not begin with, full-width signs among it: spreadsheets take it for a formula."""
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
@@ -35,4 +35,5 @@ def listed(name: str) -> str:
 def quoted(text: str) -> str:
     """A cell, guarded and in quotes if need be."""
     text = guarded(text)
-    return '"' + text.replace('"', '""') + '"' if SPECIAL.search(text) else text
+    special = SPECIAL.search(text) or ";" in text  # which parts cells for many spreadsheets
+    return '"' + text.replace('"', '""') + '"' if special else text

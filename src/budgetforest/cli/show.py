@@ -48,13 +48,13 @@ def _document(model: Any) -> dict[str, Any]:
 
     schema, costs = model.forest_.schema, model.costs_
     trees = _trees_per_feature(model)
-    shared = {name for name in costs.group_names if sum(costs.group == costs.group_names.index(name)) > 1}
+    shared = costs.shared
     features = [
         {
             "feature": name,
             "cost": float(costs.cost[j]),
-            "group": group if (group := costs.group_names[costs.group[j]]) in shared else None,
-            "discount_cost": float(costs.discount[j]) if group in shared else None,
+            "group": costs.group_names[costs.group[j]] if shared[j] else None,
+            "discount_cost": float(costs.discount[j]) if shared[j] else None,
             "values": "numbers" if schema.categories[j] is None else list(schema.categories[j]),
             "trees": trees[j],
         }

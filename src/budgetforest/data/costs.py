@@ -64,14 +64,18 @@ class Costs(NamedTuple):
         return Prices(self.cost, self.discount, self.group)
 
     @property
+    def shared(self) -> Flags:
+        """(m) which features have others in their group."""
+        return np.bincount(self.group)[self.group] > 1
+
+    @property
     def order_matters(self) -> bool:
         """Whether some group costs more or less depending on which member comes first."""
         opening = self.cost - self.discount
         first = np.full(len(self.group_names), np.nan)
         first[self.group[::-1]] = opening[::-1]
-        shared = np.bincount(self.group)[self.group] > 1
         rounding = 4 * np.spacing(self.cost)
-        return bool((shared & (np.abs(opening - first[self.group]) > rounding)).any())
+        return bool((self.shared & (np.abs(opening - first[self.group]) > rounding)).any())
 
     @property
     def total(self) -> float:
@@ -97,7 +101,7 @@ class Costs(NamedTuple):
     @property
     def bundle(self) -> Counts:
         """(m) a number for what one price buys: the columns of a sensor have the same."""
-        together = (np.bincount(self.group)[self.group] > 1) & (self.discount == 0)
+        together = self.shared & (self.discount == 0)
         columns = np.arange(len(self.group))
         first = np.empty(len(self.group_names), np.int64)
         first[self.group[together][::-1]] = columns[together][::-1]
@@ -106,8 +110,7 @@ class Costs(NamedTuple):
     @property
     def least(self) -> Floats:
         """(m) the least that a feature can cost a row."""
-        alone = np.bincount(self.group)[self.group] == 1
-        return np.where(alone, self.cost, np.minimum(self.cost, self.discount))
+        return np.where(self.shared, np.minimum(self.cost, self.discount), self.cost)
 
 
 class _Price(NamedTuple):
@@ -143,7 +146,7 @@ def read_costs(costs: Anything, groups: Anything, names: Sequence[str]) -> Costs
                 f"costs of a model with {len(costs.cost)} features, groups included, cannot serve "
                 f"{len(names)} features with groups={groups!r}; give a price list instead"
             )
-        return costs
+        return _checked(costs, names)
     prices = _prices(costs, names)
     if groups is not None:
         labels = _by_name(groups, names, "groups", complete=False)
@@ -292,18 +295,32 @@ def _check_complete(listed: Container[str], names: Sequence[str], what: str) -> 
 def _number(value: Any, what: str, name: str, *, comma: bool = False) -> float:
     try:
         number = float(value.replace(",", ".") if comma else value)
+    except OverflowError:
+        number = math.inf
     except (TypeError, ValueError):
         raise InvalidCosts(f"{what} of {name!r} is {value!r}; costs must be numbers") from None
     if not math.isfinite(number):
         raise InvalidCosts(f"{what} of {name!r} is {number}; costs must be finite numbers")
     if number < 0:
         raise InvalidCosts(f"{what} of {name!r} is {number}; costs must be zero or more")
-    if number and not LEAST_COST <= number <= LARGEST_COST:
+    if not are_prices(number):
         raise InvalidCosts(
             f"{what} of {name!r} is {number}; costs must be zero, or from {LEAST_COST:g} to "
             f"{LARGEST_COST:g}: take another unit"
         )
     return number + 0.0  # not -0.0, by which kernels would divide
+
+
+def are_prices(values: Any) -> Any:
+    """Whether numbers can be prices: zero, or neither too small nor too large to be summed and compared."""
+    return (values == 0) | ((values >= LEAST_COST) & (values <= LARGEST_COST))
+
+
+def _checked(costs: Costs, names: Sequence[str]) -> Costs:
+    """The prices of another model, which somebody may have changed."""
+    cost = [_number(value, "cost", name) for value, name in zip(costs.cost, names, strict=True)]
+    discount = [_number(value, "discount", name) for value, name in zip(costs.discount, names, strict=True)]
+    return costs._replace(cost=np.array(cost), discount=np.array(discount))
 
 
 def _label(value: Any) -> str | None:

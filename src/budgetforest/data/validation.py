@@ -32,6 +32,9 @@ from budgetforest.runtime.arrays import (
 )
 from budgetforest.runtime.errors import InvalidData, UnusualData
 
+LEAST_WEIGHT = 1e-100
+"""Of a row on average: what is smaller cannot be scaled to 1."""
+
 
 class Intake(NamedTuple):
     """Training rows, and what was learnt about the table they came in."""
@@ -103,6 +106,11 @@ def check_totals(classes: Any, n: int, weight: float) -> None:
         )
     if weight == n > MOST_WEIGHT:
         raise InvalidData(f"X has {n:,} rows, more than {MOST_WEIGHT:,} can be counted; take some of them")
+    if weight < n * LEAST_WEIGHT:
+        raise InvalidData(
+            f"sample_weight sums to {weight:g} over {n} rows, too little to be told from nothing; "
+            "multiply the weights by a large number"
+        )
     if not weight <= MOST_WEIGHT:
         mean = f"{weight / n:g}" if math.isfinite(weight) else "their mean"
         raise InvalidData(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -13,16 +13,21 @@ from pathlib import Path
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """An empty file beside ``path`` to fill; at the end it takes the place of ``path``.
 
-    A kill at any moment leaves the old file or the new one, after an error nothing is left. The new file can
-    be read by whoever could read the old one, and nobody else.
+    A kill at any moment leaves the old file or the new one, after an error nothing is left. The new file has
+    the mode of the old one, its owner and group where the system allows, and is the writer's alone till then.
     """
     target = Path(os.path.realpath(path))
     beside = target.with_name(f".{target.stem}.{os.urandom(4).hex()}.part{target.suffix}")
     try:
-        os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        if target.exists():
-            os.chmod(beside, stat.S_IMODE(target.stat().st_mode))
+        before = target.stat() if target.exists() else None
+        private = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+        os.close(os.open(beside, private, 0o600 if before else 0o666))
         yield beside
+        if before:
+            if os.name == "posix":
+                with suppress(PermissionError):
+                    os.chown(beside, before.st_uid, before.st_gid)
+            os.chmod(beside, stat.S_IMODE(before.st_mode))
         _sync(beside)
         os.replace(beside, target)
     finally:

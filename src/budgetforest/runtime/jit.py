@@ -42,8 +42,11 @@ def _cache_folder() -> str | None:
     base = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
     try:
         root = Path(base) if base else Path.home() / ".cache"
-        folder = (root / "budgetforest" / _source_hash()).absolute()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # links are followed once: whoever can change one later changes nothing
+        folder = Path(os.path.realpath(root / "budgetforest" / _source_hash()))
+        for place in reversed((folder, *folder.parents)):
+            if not place.exists():
+                place.mkdir(mode=0o700, exist_ok=True)
         if problem := _not_private(folder):
             warnings.warn(
                 f"compiled code is not kept: {problem}, and who can change it can run any command as "
@@ -69,8 +72,6 @@ def _not_private(folder: Path) -> str | None:
     for place in (folder, *folder.parents):
         found = place.lstat()
         shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if stat.S_ISLNK(found.st_mode):
-            return _not_private(Path(os.path.realpath(folder)))
         if found.st_uid not in (os.getuid(), 0) or (place == folder and found.st_uid != os.getuid()):
             return f"{str(place)!r} belongs to another user"
         if shared and (place == folder or not found.st_mode & stat.S_ISVTX):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from enum import IntEnum
 from numbers import Integral, Real
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from budgetforest.runtime.arrays import MAX_CODES, Anything
 from budgetforest.runtime.errors import InvalidParameter
@@ -14,13 +14,25 @@ from budgetforest.runtime.errors import InvalidParameter
 Choice = TypeVar("Choice", bound=IntEnum)
 
 
+def as_float(number: Any) -> float:
+    """A number as a float; infinite if it is too large for one.
+
+    >>> as_float(10**400)
+    inf
+    """
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
 def positive_budget(budget: Anything) -> float:
     """The allowed mean cost; None is no limit."""
     if budget is None:
         return math.inf
-    if not isinstance(budget, Real) or isinstance(budget, bool) or not float(budget) > 0:
+    if not isinstance(budget, Real) or isinstance(budget, bool) or not as_float(budget) > 0:
         raise InvalidParameter(f"budget is {budget!r}; it must be a positive number, or None for no limit")
-    return float(budget)
+    return as_float(budget)
 
 
 def whole(name: str, value: Anything, low: int, high: int | None = None) -> int:
@@ -39,9 +51,9 @@ def bins(value: Anything) -> int:
 
 def share(name: str, value: Anything) -> float:
     """A fraction strictly between 0 and 1."""
-    if not isinstance(value, Real) or not 0 < float(value) < 1:
+    if not isinstance(value, Real) or not 0 < as_float(value) < 1:
         raise InvalidParameter(f"{name} is {value!r}; it must lie between 0 and 1")
-    return float(value)
+    return as_float(value)
 
 
 def one_of(name: str, value: Anything, choices: Iterable[Choice]) -> Choice:
@@ -63,27 +75,27 @@ def disagreement(value: Anything) -> float | None:
     """How often labels may differ from the full forest's; None for no rule."""
     if value is None:
         return None
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < 1:
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= as_float(value) < 1:
         raise InvalidParameter(f"max_disagreement is {value!r}; it must lie in [0, 1), or be None")
-    return float(value)
+    return as_float(value)
 
 
 def rate(value: Anything) -> float | None:
     """What a unit of cost is worth; None: to be found for every pool."""
     if value is None:
         return None
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < math.inf:
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= as_float(value) < math.inf:
         raise InvalidParameter(f"rate is {value!r}; it must be a finite number, zero or more, or None")
-    return float(value)
+    return as_float(value)
 
 
 def part(name: str, value: Anything) -> float | None:
     """A share above 0, at most all of it; None: to be chosen."""
     if value is None:
         return None
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) <= 1:
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < as_float(value) <= 1:
         raise InvalidParameter(f"{name} is {value!r}; it must lie in (0, 1], or be None")
-    return float(value)
+    return as_float(value)
 
 
 def is_expected(criterion: Anything) -> bool:

@@ -17,6 +17,7 @@ from budgetforest.growing.split import Measure, Splitter
 from budgetforest.growing.workspace import Plan
 from budgetforest.runtime.arrays import Anything
 from budgetforest.runtime.errors import InvalidParameter, UnusualData
+from budgetforest.runtime.params import as_float
 from budgetforest.trees.forest import Answer, Context, Voting
 
 
@@ -122,7 +123,7 @@ def alphas_for(alpha: Anything, chosen: Any) -> tuple[float, ...] | None:
     if not given:
         raise InvalidParameter("alpha is an empty list; give at least one threshold")
     for value in given:
-        if not isinstance(value, Real) or not 0 <= float(value) < math.inf:
+        if not isinstance(value, Real) or not 0 <= as_float(value) < math.inf:
             raise InvalidParameter(
                 f"alpha is {value!r}; it must be a finite number, zero or more, a list, or 'auto'"
             )

@@ -7,8 +7,8 @@ but rows, parameters and seed: the resumed forest is the same as that of an undi
 
 from __future__ import annotations
 
+import dis
 import hashlib
-import inspect
 import os
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
@@ -84,20 +84,27 @@ def described(value: Any, seen: tuple[int, ...] = ()) -> Iterator[bytes]:
     if isinstance(value, np.ndarray) and value.dtype != object:
         yield f"{value.dtype.str}{value.shape}".encode() + np.ascontiguousarray(value).tobytes()
     elif isinstance(value, list | tuple):
-        for item in (len(value), *value):
+        for item in (getattr(value, "_fields", None), len(value), *value):
             yield from described(item, seen)
+    elif isinstance(value, set | frozenset):
+        yield from sorted(b"".join(described(item, seen)) for item in value)
+    elif isinstance(value, dict):
+        yield from described(list(value.items()), seen)
     elif isinstance(value, partial):
-        yield from described([value.func, value.args, sorted(value.keywords.items())], seen)
-    elif is_dataclass(value):
+        yield from described([value.func, value.args, value.keywords], seen)
+    elif is_dataclass(value) and not isinstance(value, type):
         yield from described([getattr(value, field.name) for field in fields(value)], seen)
     elif isinstance(value, CodeType):
         yield from described([value.co_code, value.co_consts, value.co_names, value.co_varnames], seen)
     elif hasattr(value, "py_func"):  # compiled by the user
-        yield from described(value.py_func, seen)
+        yield from described([value.py_func, value.targetoptions], seen)
+    elif is_public(value):
+        yield f"{value.__module__}.{value.__qualname__};".encode()
     elif isinstance(value, FunctionType):
         if id(value) not in seen:
-            yield from described([value.__code__, value.__defaults__, used_by(value)], (*seen, id(value)))
-    elif isinstance(value, ModuleType | BuiltinFunctionType | np.ufunc | type):
+            own = [value.__code__, value.__defaults__, value.__kwdefaults__, used_by(value)]
+            yield from described(own, (*seen, id(value)))
+    elif isinstance(value, ModuleType | BuiltinFunctionType | np.ufunc):
         yield f"{value.__name__};".encode()
     elif value is None or isinstance(value, bool | int | float | str | bytes | np.generic):
         yield f"{value!r};".encode()
@@ -108,7 +115,28 @@ def described(value: Any, seen: tuple[int, ...] = ()) -> Iterator[bytes]:
         )
 
 
-def used_by(function: FunctionType) -> list[tuple[str, Any]]:
-    """What a function uses besides its arguments: what it encloses, and globals."""
-    enclosed = inspect.getclosurevars(function)
-    return sorted({**enclosed.globals, **enclosed.nonlocals}.items())
+def is_public(value: Any) -> bool:
+    """Whether a function or class is that of a library, which its name tells."""
+    home = str(getattr(value, "__module__", None)).partition(".")[0]
+    return isinstance(value, FunctionType | type) and home in ("builtins", "math", "numba", "numpy")
+
+
+def used_by(function: FunctionType) -> dict[str, Any]:
+    """What a function uses besides its arguments: what it encloses, globals, and attributes of modules."""
+    names, attributes = set[str](), set[str]()
+    codes = [function.__code__]
+    for code in codes:
+        codes += [const for const in code.co_consts if isinstance(const, CodeType)]  # inner functions
+        for step in dis.get_instructions(code):
+            (names if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") else attributes).add(str(step.argval))
+    enclosed = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    found = {name: cell.cell_contents for name, cell in enclosed}
+    found |= {name: function.__globals__[name] for name in names if name in function.__globals__}
+    for name, module in list(found.items()):
+        if isinstance(module, ModuleType) and module.__name__.partition(".")[0] not in (
+            "math",
+            "numba",
+            "numpy",
+        ):
+            found |= {f"{name}.{key}": getattr(module, key) for key in attributes if hasattr(module, key)}
+    return dict(sorted(found.items()))

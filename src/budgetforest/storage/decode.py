@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.data.costs import LARGEST_COST, LEAST_COST, Costs
+from budgetforest.data.costs import LARGEST_COST, LEAST_COST, Costs, are_prices
 from budgetforest.data.table import Schema
 from budgetforest.runtime.arrays import Flags, Floats, Ids
 from budgetforest.selection.candidates import Candidate, Point, Recipe
@@ -70,7 +70,8 @@ def _context(arrays: dict[str, Array], read: Entries) -> Context:
     schema = _schema(read)
     prior = arrays["prior"].copy()
     refuse_unless(len(prior) == len(classes), "'prior' has not one count per class")
-    refuse_unless((prior >= 0).all() and (prior < 2**31).all() and prior.any(), "'prior' counts no rows")
+    refuse_unless((prior >= 0).all() and prior.any(), "'prior' counts no rows")
+    refuse_unless((prior < 2**31).all(), "'prior' has more rows of a class than can be counted")
     return Context(
         prior=prior,
         costs=_costs(arrays, read.texts("groups"), len(schema.names)),
@@ -95,9 +96,11 @@ def _costs(arrays: dict[str, Array], names: Sequence[str], n_features: int) -> C
     cost, discount, group = (arrays[name].copy() for name in ("cost", "discount", "group"))
     refuse_unless(len(cost) == len(discount) == len(group) == n_features, "costs are not one per feature")
     for prices in (cost, discount):
-        sound = (prices == 0) | ((prices >= LEAST_COST) & (prices <= LARGEST_COST))
-        refuse_unless(sound.all(), f"a cost is neither 0 nor from {LEAST_COST:g} to {LARGEST_COST:g}")
+        refuse_unless(
+            are_prices(prices).all(), f"a cost is neither 0 nor from {LEAST_COST:g} to {LARGEST_COST:g}"
+        )
         prices += 0.0  # not -0.0, by which kernels would divide
+    refuse_unless((discount <= cost).all(), "a discount is more than its cost")
     refuse_unless((group >= 0).all() and (group < len(names)).all(), "a feature is in no group")
     refuse_unless(len(names) <= n_features, "there are more groups than features")
     shared = [names[number] for number in np.flatnonzero(np.bincount(group) > 1).tolist()]

@@ -6,8 +6,6 @@ import json
 import math
 from typing import Any
 
-import numpy as np
-
 from budgetforest import __version__
 from budgetforest.runtime.arrays import LEAF
 from budgetforest.storage.fields import storable, storable_categories
@@ -39,7 +37,7 @@ def forest_to_json(forest: Forest, answer: Answer) -> str:
 def _features(forest: Forest) -> list[dict[str, Any]]:
     """Names, categories and prices; a feature that is alone has no group, and costs the same always."""
     costs, schema = forest.costs, forest.schema
-    grouped = np.bincount(costs.group)[costs.group] > 1
+    grouped = costs.shared
     return [
         {
             "name": name,
