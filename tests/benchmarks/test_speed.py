@@ -54,7 +54,8 @@ def test_topic_runs_and_its_page_is_written_from_figures(suite, topic, tmp_path)
     criteria = list(suite.TOPICS[topic].criteria(figures))
     assert criteria or topic == "constants"
     for what, found, holds in criteria:
-        assert f"| {what} | {found} | {'pass' if holds else '**fail**'} |" in page
+        verdict = "pass" if holds else "**fail**"
+        assert f"| {what} | {found} | {verdict}{machine.remark(figures['machine'])} |" in page
     for picture in (word.split(")")[0] for word in page.split("](")[1:]):
         assert (tmp_path / picture).stat().st_size > 1000
 
@@ -63,6 +64,8 @@ def test_a_page_tells_which_figures_others_may_have_disturbed():
     facts = {"day": "2026-01-01", "processor": "one", "cores": 2, "versions": {}, "quick": False}
     assert "not to be cited" in machine.note(facts | {"busy": 0.6})
     assert "not to be cited" not in machine.note(facts | {"busy": 0.1})
+    remarks = [machine.remark(each) for each in (None, facts | {"busy": 0.6}, facts | {"busy": 0.1})]
+    assert remarks == [", machine not noted", ", on a busy machine", ""]
     found = list(turns.criteria_of({"counts": counts, "growth": growth}, {"counts": {"runs": []}}))
     assert "| growth | not measured | |" in found
     assert not any("counts" in line for line in found)

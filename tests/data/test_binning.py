@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgetforest.data.bin_edges import FINE, MANY, census_of, find_points, midpoints, points_of
+from budgetforest.data.bin_edges import BUCKETS_FROM, FINE, census_of, find_points, midpoints, points_of
 from budgetforest.data.binning import columns_of, encode, single_valued
 from budgetforest.data.table import Picked
 from budgetforest.runtime.random import in_order
@@ -32,7 +32,7 @@ def test_code_is_at_most_b_if_and_only_if_the_value_is_at_most_edge_b(values, ma
 @pytest.mark.parametrize("max_bins", [2, 5, 256])
 def test_whole_numbers_among_others_have_the_codes_of_a_search(max_bins):
     values = np.array([-3.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 7.0, 7.5, 1e9, np.inf, np.nan])
-    column = np.random.default_rng(0).choice(values[:9], MANY)
+    column = np.random.default_rng(0).choice(values[:9], BUCKETS_FROM)
     edges = find_points(column, None, ranked=False, max_bins=max_bins)
     codes = np.empty(len(column), np.uint8)
     column[: len(values)] = values
@@ -74,11 +74,11 @@ def test_edges_of_rows_that_weigh_1_are_those_of_the_whole_census(values, bins, 
 @pytest.mark.parametrize(
     "name", ["even", "normal", "skewed", "sparse", "rounded", "whole", "huge", "tiny", "one"]
 )
-@pytest.mark.parametrize("fine", [FINE, MANY])
+@pytest.mark.parametrize("fine", [FINE, BUCKETS_FROM])
 def test_edges_of_many_rows_are_those_of_the_whole_census(name, dtype, bins, fine, monkeypatch):
     monkeypatch.setattr("budgetforest.data.bin_edges.FINE", fine)
     rng = np.random.default_rng(0)
-    drawn = rng.normal(size=MANY + 500)
+    drawn = rng.normal(size=BUCKETS_FROM + 500)
     column = {
         "even": rng.random(len(drawn)),
         "normal": drawn,

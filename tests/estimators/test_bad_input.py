@@ -100,8 +100,10 @@ def test_labels_that_may_be_no_classes_are_pointed_out(labels, message):
 @pytest.mark.parametrize(
     "labels", [np.arange(120) // 6, np.arange(120) // 5, [f"c{i // 2}" for i in range(120)]]
 )
-def test_few_rows_of_a_class_are_no_reason_for_a_warning(labels):
-    fit(y=labels)
+def test_few_rows_of_a_class_are_no_reason_for_a_warning(labels, recwarn):
+    model = fit(y=labels)
+    assert not recwarn.list
+    assert model.classes_.tolist() == np.unique(labels).tolist()
 
 
 def test_very_many_numbers_are_pointed_out_however_many_rows_they_have():

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from budgetforest.growing.histogram import MANY, Cells, counter_for, profile_for
+from budgetforest.growing.histogram import ROWS_PER_CODE, Cells, counter_for, profile_for
 from budgetforest.growing.histogram import fill_profile as fill_inner
 
 
@@ -14,7 +14,7 @@ def fill_profile(codes, j, n_codes, rows, ends, weight, counter, profile):
     return fill_inner(cells, j, n_codes, rows, ends, weight, counter, profile)
 
 
-@pytest.mark.parametrize("n", [20, 300, MANY * 51 + 1, 5000])
+@pytest.mark.parametrize("n", [20, 300, ROWS_PER_CODE * 51 + 1, 5000])
 @pytest.mark.parametrize("kinds", [2, 50])
 def test_profile_is_the_running_sum_of_class_counts(n, kinds):
     """Few rows are sorted, more are counted, many two at a time; and nothing is left for the next."""

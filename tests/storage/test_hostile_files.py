@@ -40,7 +40,7 @@ def content_of(kind, folder):
     """The bytes, the arrays and the document of a good file."""
     path = folder / f"{kind}.good"
     save(trained(kind), path)
-    arrays, document = container.read(path, lambda document: modelfile.KINDS)
+    arrays, document = container.read(path, lambda document: modelfile.ARRAYS)
     return path.read_bytes(), {name: array.copy() for name, array in arrays.items()}, document
 
 

@@ -193,7 +193,7 @@ def test_bulk_decisions_are_those_of_the_table(tmp_path):
 def test_the_file_is_plain_safetensors_with_a_readable_document(tmp_path):
     path = saved(trained("auto"), tmp_path)
     with safe_open(path, "numpy") as file:
-        assert set(file.keys()) == set(modelfile.KINDS)
+        assert set(file.keys()) == set(modelfile.ARRAYS)
         document = json.loads(file.metadata()["budgetforest"])
         assert np.array_equal(file.get_tensor("cost"), trained("auto").costs_.cost)
     assert document["protocol"] == modelfile.PROTOCOL
@@ -262,7 +262,7 @@ def test_a_link_is_followed_and_permissions_are_ordinary(tmp_path):
 
 def test_a_newer_protocol_says_to_upgrade(tmp_path):
     path = saved(trained("auto"), tmp_path)
-    arrays, document = container.read(path, lambda document: modelfile.KINDS)
+    arrays, document = container.read(path, lambda document: modelfile.ARRAYS)
     path.write_bytes(forged({"news": arrays["cost"]}, document | {"protocol": 2, "version": "9.1"}))
     with pytest.raises(NewerModelFile, match=r"version '9\.1' wrote it in protocol 2.*pip install --upgrade"):
         load(path)
@@ -306,7 +306,7 @@ def test_loading_and_deciding_imports_nothing_heavy(tmp_path):
     code = (
         "import sys; from budgetforest import load\n"
         f"model = load({str(path)!r}); model.predict_one(lambda feature: None); next(model.acquire())\n"
-        "heavy = ('numba', 'sklearn', 'scipy', 'pandas', 'narwhals', 'joblib', 'asyncio', 'safetensors')\n"
+        "heavy = ('numba', 'sklearn', 'scipy', 'pandas', 'narwhals', 'joblib', 'asyncio')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -17,7 +17,7 @@ from budgetforest.cli.output import OutFile, json_option, plain, text_output, wr
 
 if TYPE_CHECKING:
     from budgetforest.files.applying import Reader
-    from budgetforest.files.source import Block
+    from budgetforest.files.source import SourceBlock
     from budgetforest.inference.predict import Answers
     from budgetforest.runtime.arrays import Flags
     from budgetforest.trees.forest import Forest
@@ -128,7 +128,7 @@ def _answers(
             tell(upto)
 
 
-def _copied(name: str, block: Block, column: int) -> list[str]:
+def _copied(name: str, block: SourceBlock, column: int) -> list[str]:
     """A column of a source of that name, as texts."""
     from budgetforest.files.coding import text_of
     from budgetforest.files.learning import placed

@@ -15,6 +15,7 @@ import numpy as np
 from budgetforest.dask.cluster import Cluster, cluster_of
 from budgetforest.dask.fitting import fit_by_rows, fit_by_trees
 from budgetforest.dask.inputs import at_hand, blocks_of, by_blocks, is_spread, n_bytes_of
+from budgetforest.estimators.base import check_trained
 from budgetforest.runtime.errors import ClusterFailed, InvalidParameter
 from budgetforest.runtime.progress import progress
 
@@ -115,13 +116,13 @@ def predict(model: Any, X: Anything) -> Any:
     A Dask array gives an array, a dataframe or a folder a series with its index. Columns that the model
     does not know, as labels, are left out.
     """
-    model._check_trained()
+    check_trained(model)
     return by_blocks(labels_of, model, X, model.classes_[:0])
 
 
 def acquisition_cost(model: Any, X: Anything) -> Any:
     """What each row of a Dask collection or a folder pays, in the same strategy."""
-    model._check_trained()
+    check_trained(model)
     return by_blocks(costs_of, model, X, np.zeros(0))
 
 

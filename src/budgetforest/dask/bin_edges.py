@@ -15,7 +15,7 @@ import numpy as np
 from distributed import Future
 
 from budgetforest.dask.cluster import Cluster
-from budgetforest.dask.strategies import Block
+from budgetforest.dask.strategies import RowBlock
 from budgetforest.data.bin_edges import Census, census_of, merged, points_of, quantile_edges
 from budgetforest.data.binning import (
     COLUMN_BLOCK,
@@ -252,7 +252,7 @@ def put_together(found: list[Found], settings: Settings) -> tuple[Columns, Flags
     return columns, np.concatenate([part.same for part in found])
 
 
-def encoded(rows: Rows, start: Counts, columns: Columns) -> Block:
+def encoded(rows: Rows, start: Counts, columns: Columns) -> RowBlock:
     """A block as codes, its rows in the order of their contents."""
     order = in_order(rows.hashes, 0)
     place = np.empty_like(order)
@@ -265,4 +265,4 @@ def encoded(rows: Rows, start: Counts, columns: Columns) -> Block:
             every = columns.nominal[j] or columns.ranked
             encode(column, points[:-1] if every else points, columns.n_codes[j], place, codes[j])
     here = columns._replace(codes=codes)
-    return Block(here, rows.label[order], rows.weight[order], start[order])
+    return RowBlock(here, rows.label[order], rows.weight[order], start[order])

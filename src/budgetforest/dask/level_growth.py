@@ -20,9 +20,9 @@ from distributed import Future
 from budgetforest.dask.cluster import Cluster
 from budgetforest.dask.partial_tree import Level, PartialTree, hang_children, whole
 from budgetforest.dask.strategies import (
-    Block,
     Gathered,
     Nodes,
+    RowBlock,
     State,
     Strategy,
     Sums,
@@ -200,7 +200,7 @@ def without_counts(splits: Splits) -> Splits:
 # What tasks do ---------------------------------------------------------------------------------
 
 
-def stand(block: Block, weight: int, draws: int, keys: Keys, takes_all: bool) -> Standing:
+def stand(block: RowBlock, weight: int, draws: int, keys: Keys, takes_all: bool) -> Standing:
     """All rows at the roots of trees that are drawn for them, or of all trees."""
     n = len(block.label)
     times = np.zeros((len(keys), n), np.int32)
@@ -216,7 +216,9 @@ def stand(block: Block, weight: int, draws: int, keys: Keys, takes_all: bool) ->
     return Standing(times, np.where(here, np.arange(len(keys))[:, None], -1).astype(np.int32))
 
 
-def count(block: Block, state: State, standing: Standing, strategy: Strategy, first: int, last: int) -> Sums:
+def count(
+    block: RowBlock, state: State, standing: Standing, strategy: Strategy, first: int, last: int
+) -> Sums:
     """What is counted of some nodes."""
     return strategy.add_up(block, state, standing, first, last)
 
@@ -226,7 +228,7 @@ def choose(sums: Sums, columns: Columns, strategy: Strategy, nodes: Nodes) -> Sp
     return strategy.choose(columns, sums, nodes)
 
 
-def move(block: Block, standing: Standing, splits: Splits, number: Ids) -> Standing:
+def move(block: RowBlock, standing: Standing, splits: Splits, number: Ids) -> Standing:
     """The rows at their children."""
     after = np.empty_like(standing.node)
     move_rows(block.columns.codes, block.columns.n_codes, standing.node, splits, number, after)
@@ -245,7 +247,7 @@ class Portion(NamedTuple):
     state: State
 
 
-def pick(block: Block, state: State, standing: Standing, ends: Counts) -> list[Portion]:
+def pick(block: RowBlock, state: State, standing: Standing, ends: Counts) -> list[Portion]:
     """The rows of some groups of nodes; ``ends`` is where each begins, and where the last one ends."""
     tree, row = np.nonzero((standing.node >= ends[0]) & (standing.node < ends[-1]))
     node, times = standing.node[tree, row], standing.times[tree, row]

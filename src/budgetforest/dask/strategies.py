@@ -28,7 +28,7 @@ NO_SCORES: Counts = np.zeros(0, np.int64)
 """Of trees that are not boosted."""
 
 
-class Block(NamedTuple):
+class RowBlock(NamedTuple):
     """Some of the training rows, in the order of their contents."""
 
     columns: Columns
@@ -88,7 +88,7 @@ class Strategy(Protocol):
         """Whether rows that are not drawn go along, since it matters what they acquire."""
         ...
 
-    def add_up(self, block: Block, state: State, standing: Standing, first: int, last: int) -> Sums:
+    def add_up(self, block: RowBlock, state: State, standing: Standing, first: int, last: int) -> Sums:
         """The sums of a block for the nodes from ``first`` up to ``last``."""
         ...
 
@@ -116,7 +116,7 @@ class Greedy(NamedTuple):
         """Nothing is remembered."""
         return False
 
-    def add_up(self, block: Block, state: State, standing: Standing, first: int, last: int) -> Sums:
+    def add_up(self, block: RowBlock, state: State, standing: Standing, first: int, last: int) -> Sums:
         """Class counts by code."""
         begin = cells_of(block.columns)
         k = self.plan.n_classes
@@ -154,7 +154,7 @@ class CostAware(NamedTuple):
         """Only with a rate."""
         return self.growth.rate > 0
 
-    def add_up(self, block: Block, state: State, standing: Standing, first: int, last: int) -> Sums:
+    def add_up(self, block: RowBlock, state: State, standing: Standing, first: int, last: int) -> Sums:
         """Class counts by code, and who lacks what."""
         pool, k = self.growth.pool, self.growth.n_classes
         begin = cells_of(block.columns, pool)
@@ -196,7 +196,7 @@ class Boosting(NamedTuple):
         """Every row has a score."""
         return True
 
-    def add_up(self, block: Block, state: State, standing: Standing, first: int, last: int) -> Sums:
+    def add_up(self, block: RowBlock, state: State, standing: Standing, first: int, last: int) -> Sums:
         """Slopes by code, and who lacks what."""
         pool = self.boost.pool
         begin = cells_of(block.columns, pool)
@@ -261,7 +261,7 @@ def added(parts: Sequence[Sums]) -> Sums:
 # What rows remember ------------------------------------------------------------------------------
 
 
-def first_state(block: Block, costs: Costs, pays: bool, start: Counts) -> State:
+def first_state(block: RowBlock, costs: Costs, pays: bool, start: Counts) -> State:
     """Nobody has anything; ``start`` (k) are the first scores, none for trees that are not boosted."""
     n = len(block.label)
     owned = nothing_acquired(n, costs)
@@ -271,7 +271,7 @@ def first_state(block: Block, costs: Costs, pays: bool, start: Counts) -> State:
     return State(owned, scores, slopes_for(scores, block.label))
 
 
-def after_tree(block: Block, state: State, tree: Tree, group: Ids) -> State:
+def after_tree(block: RowBlock, state: State, tree: Tree, group: Ids) -> State:
     """What rows remember once they have followed a tree; a new state, since tasks may be run again."""
     owned, scores = Acquired._make(part.copy() for part in state.owned), state.scores.copy()
     follow_tree(block.columns, tree, group, owned, scores)

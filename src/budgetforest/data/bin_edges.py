@@ -13,8 +13,8 @@ import numpy as np
 from budgetforest.runtime.arrays import Counts, Floats, Ids, Matrix
 from budgetforest.runtime.jit import inner, kernel
 
-MANY = 2**12
-"""Rows of a column that is not sorted."""
+BUCKETS_FROM = 2**12
+"""From so many rows on a column is not sorted but counted by buckets."""
 
 BUCKETS = 2**13
 """Parts of its range."""
@@ -44,7 +44,7 @@ def find_points(column: Matrix, weights: Ids | None, *, ranked: bool, max_bins: 
     gaps = bool(np.isnan(column.min(initial=np.inf)))
     known = column[~np.isnan(column)] if gaps else column
     bins = max_bins - int(gaps)
-    edges = _edges_of_many(known, bins) if len(known) >= MANY else None
+    edges = _edges_of_many(known, bins) if len(known) >= BUCKETS_FROM else None
     return _edges_of_few(known, bins) if edges is None else edges
 
 

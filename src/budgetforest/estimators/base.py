@@ -40,6 +40,11 @@ def threads_of(model: Any) -> Iterator[tuple[ThreadPoolExecutor, int]]:
         yield pool, n_jobs
 
 
+def check_trained(model: Any) -> None:
+    """Raise if a model has no forest yet."""
+    model._check_trained()
+
+
 class Prediction(LiveAcquisition):
     """What a trained model answers. Who inherits says how a caller's rows become numbers."""
 

@@ -11,7 +11,7 @@ from budgetforest.data.table import Schema, Table
 from budgetforest.files.coding import UNSEEN, Coder, text_of
 from budgetforest.files.header import place_of
 from budgetforest.files.learning import Labelled, ProgressCallback, coded, placed
-from budgetforest.files.source import Block, Source
+from budgetforest.files.source import Source, SourceBlock
 from budgetforest.runtime.arrays import Flags, Floats
 from budgetforest.runtime.errors import InvalidData, InvalidValue
 
@@ -20,7 +20,7 @@ class Piece(NamedTuple):
     """Some rows of a source."""
 
     table: Table
-    block: Block
+    block: SourceBlock
 
 
 class Reader:
@@ -73,7 +73,7 @@ class Reader:
         labels = np.array(classes)[np.concatenate(codes).astype(np.int64)]
         return Labelled(Table(np.concatenate(tables), self.schema), labels, rows - len(labels))
 
-    def matrix(self, block: Block) -> Floats:
+    def matrix(self, block: SourceBlock) -> Floats:
         """The features of some rows as numbers."""
         numbers = block.numbers([self.columns[c] for c in self._numeric], self.schema.missing, self._asked)
         for place in np.flatnonzero(numbers.other.any(axis=0)) if numbers.other.any() else ():
@@ -89,7 +89,7 @@ class Reader:
             matrix[:, c] = np.where(codes == UNSEEN, np.nan, codes)
         return matrix
 
-    def _refuse(self, block: Block, wrong: Any, column: int, coder: Coder | None) -> None:
+    def _refuse(self, block: SourceBlock, wrong: Any, column: int, coder: Coder | None) -> None:
         """Name the first cell that is wrong, if there is one."""
         if not wrong.any():
             return

@@ -13,7 +13,7 @@ import numpy as np
 from budgetforest.data.table import MISSING, Schema, Table
 from budgetforest.files.coding import LearningCoder, labels_of, text_of
 from budgetforest.files.header import NotText, place_of
-from budgetforest.files.source import Block, Source
+from budgetforest.files.source import Source, SourceBlock
 from budgetforest.runtime.arrays import FEW_CLASSES, MAX_CODES, Floats
 from budgetforest.runtime.errors import InvalidData, UnusualData
 
@@ -136,7 +136,7 @@ def _collect(
 
 
 def _features(
-    block: Block,
+    block: SourceBlock,
     features: Sequence[int],
     coders: dict[int, LearningCoder],
     missing: tuple[str, ...],
@@ -151,7 +151,7 @@ def _features(
     return matrix
 
 
-def coded(block: Block, column: int, coder: dict[Any, float], name: str) -> Floats:
+def coded(block: SourceBlock, column: int, coder: dict[Any, float], name: str) -> Floats:
     """One column of a source of that name as category numbers."""
     cells = block.raw(column)
     with placed(name, block, cells):
@@ -159,7 +159,7 @@ def coded(block: Block, column: int, coder: dict[Any, float], name: str) -> Floa
 
 
 @contextmanager
-def placed(name: str, block: Block, cells: Sequence[Any]) -> Iterator[None]:
+def placed(name: str, block: SourceBlock, cells: Sequence[Any]) -> Iterator[None]:
     """Says of which source and where a cell is that is not UTF-8."""
     try:
         yield

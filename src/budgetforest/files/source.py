@@ -17,7 +17,7 @@ class Numbers(NamedTuple):
     """(n, columns) cells that are neither a number nor missing."""
 
 
-class Block(Protocol):
+class SourceBlock(Protocol):
     """Some rows, as many as fit well into memory."""
 
     upto: int
@@ -51,5 +51,5 @@ class Source(Protocol):
     def is_text(self, column: int) -> bool | None:
         """Whether a column holds texts (True) or numbers (False); None if only its cells can tell."""
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[SourceBlock]:
         """All rows."""

@@ -103,6 +103,7 @@ def boosted_trees(sample: Sample, boost: Boost, costs: Costs, seed: int) -> Iter
     n = len(label)
     owned = nothing_acquired(n, costs)
     start = first_scores(np.bincount(label, sample.weight, k))
+    # every row starts from the log odds of the classes
     scores = np.tile(start, (n, 1))
     sums = sums_for(sample.columns, k, n)
     number = 0
@@ -192,10 +193,12 @@ def take_slopes(scores: Counts, label: Ids, slopes: Slopes) -> None:
         for c in range(k):
             total += np.exp((scores[i, c] - top) / BELIEF)
         for c in range(q):
+            # of two classes the second alone: the first has its negative
             at = c if q > 1 else 1
             p = np.exp((scores[i, at] - top) / BELIEF) / total
             y = 1.0 if label[i] == at else 0.0
             slopes[i, c] = round((p - y) * GRADIENT)
+            # never zero, or a step would be infinite
             slopes[i, q + c] = round(max(p * (1 - p), 1e-4) * GRADIENT)
 
 
@@ -240,6 +243,7 @@ def boosted_tree(
         if depth < boost.depth and n >= 2 * boost.least_rows:
             best = _best_split(columns, times, here, found, boost, prices, owned, taken.key, worth, sums)
         j = best.feature
+        # all rows here get the score, drawn or not
         if j == LEAF:
             for i in range(len(here)):
                 for c in range(scores.shape[1]):
@@ -354,6 +358,7 @@ def _best_split(
         missing = (last >> shift) + 1
         low, high = _by_code(columns.codes[j], last, shift, sums.drawn[:found], sums.each, sums.by_code)
         gain, cut, route = gain_of(columns, j, low, high, worth, boost, sums)
+        # only what was touched is cleared
         sums.by_code[missing] = 0
         sums.by_code[low : high + 1] = 0
         if boost.rate > 0.0 and gain > best.gain:
@@ -438,6 +443,7 @@ def _numeric_gain(
                 g = sums.left[c] + side * lost[c]
                 h = sums.left[q + c] + side * lost[q + c]
                 other = sums.all[c] - g
+                # G^2 / (H + 1) of either side
                 saved += float(g) * g / (h + GRADIENT)
                 saved += float(other) * other / (sums.all[q + c] - h + GRADIENT)
             gain = saved / (2.0 * GRADIENT) - worth

@@ -20,7 +20,7 @@ from budgetforest.growing.split import LEAST_DROP, Measure, Node, is_better
 from budgetforest.runtime.arrays import Codes, Counts, Flags, Floats, Ids
 from budgetforest.runtime.jit import inner
 
-LANES = 32
+FEATURES_AT_ONCE = 32
 """Features are counted in such portions; the width of a row of codes is a multiple."""
 
 MOST_ROUNDS = 8
@@ -48,7 +48,7 @@ REST, SURE = 6, 7
 
 
 class Bounds(NamedTuple):
-    """What is known of every feature in one node; w features, padded to whole ``LANES``."""
+    """What is known of every feature in one node; w features, padded to whole ``FEATURES_AT_ONCE``."""
 
     near: Codes
     """(rows, w) codes of a subtree's rows, side by side."""
@@ -101,7 +101,7 @@ def room_for_bounds(columns: Columns, cost: Floats, n_classes: int, n_rows: int)
 
 def width_of(n_features: int) -> int:
     """Codes of a row, padded."""
-    return LANES * ((n_features + LANES - 1) // LANES)
+    return FEATURES_AT_ONCE * ((n_features + FEATURES_AT_ONCE - 1) // FEATURES_AT_ONCE)
 
 
 @inner
@@ -127,6 +127,7 @@ def bound_features(
     Rows are sorted by class; class c ends at ``ends[c]``. ``certain`` says that every cut of every feature
     can be had, and that no value is missing. The node waited at ``place``, where its children will.
     """
+    # the bracket of a feature: cuts between LOW and HIGH are still open, the best one lies inside
     open_brackets(n_codes, rows, node.impurity, features[:n_features], place, bounds)
     k = len(ends)
     present = bounds.present[:k]
@@ -135,8 +136,10 @@ def bound_features(
     for c in range(k):
         for j in range(present.shape[1]):
             present[c, j] = node.total[c]
+    # round after round: count at the pivots, drop who cannot win, move the pivots towards the crossing
     alive = n_features
     for number in range(0 if certain else -1, MOST_ROUNDS if certain else FEW_ROUNDS):
+        # a first round without missing values finds out how many rows have none
         if number < 0:
             take_last_codes(features[:n_features], bounds.known, bounds.pivot)
         count_left(rows, times, ends, bounds.near, bounds.pivot, bounds.few, left)
@@ -170,8 +173,10 @@ def bound_features(
             bounds.known,
             bounds.pivot,
         )
+        # so few are left that searching them one by one is cheaper than another round for all
         if alive * FEW <= len(bounds.pivot) + 4 * FEW:
             break
+    # children wait at the same place and the next: they begin at these pivots
     for to in range(max(place, 0), min(place + 2, KEPT)):
         for j in range(len(bounds.pivot)):
             bounds.kept[to, j] = bounds.pivot[j]
@@ -188,6 +193,7 @@ def open_brackets(
     """
     least = bounds.least
     most = bounds.most
+    # all columns at once: the codes of a row stand side by side
     first = np.uintp(rows[0])
     for column in range(len(least)):
         least[column] = bounds.near[first, column]
@@ -265,6 +271,7 @@ def count_left(
         for j in range(len(left)):
             left[j] = 0
         while at < ends[c]:
+            # a byte holds 255 before it could overflow
             spare = 255
             while at + 4 <= ends[c]:
                 spare -= times[at] + times[at + 1] + times[at + 2] + times[at + 3]
@@ -286,6 +293,7 @@ def count_left(
                         + (times_d if near[row_d, j] <= pivot[j] else 0)
                     )
                 at += 4
+            # bytes into sums; the next row may weigh too much for a byte
             row = np.uintp(rows[min(at, ends[c] - 1)])
             once = times[at] if at < ends[c] else 0
             for j in range(len(left)):
@@ -309,6 +317,7 @@ def keep_promising(
     pivot: Codes,
 ) -> tuple[int, int]:
     """Part the features by their bounds, see ``bound_features``."""
+    # the most promising feature first: its sure drop is what others must beat
     best = 0
     most = 0.0
     for at in range(alive):
@@ -327,11 +336,13 @@ def keep_promising(
     features[0] = first
     sure = impurity - known[first, SURE]
     certain = certain and sure > LEAST_DROP
+    # a feature of more risk than this cannot win; rounding is allowed for, so that ties are not lost
     limit = max(cost[first] / sure * ROUNDING, LEAST_RISK) if certain else np.inf
     at = 0
     while at < alive:
         j = np.uintp(features[at])
         drop = impurity - known[j, REST]
+        # F is supermodular: what lowers it by nothing here lowers it nowhere below
         if drop <= LEAST_DROP:
             alive -= 1
             n_features -= 1
@@ -359,6 +370,7 @@ def narrow(cut: int, left: float, right: float, known: Floats) -> None:
     known[end + LEFT] = left
     known[end + RIGHT] = right
     known[end + CUT] = cut
+    # a cut at either end is at hand: the better one is sure; inside, the worse side bounds every cut
     sure = min(known[LOW + RIGHT], known[HIGH + LEFT])
     inside = min(sure, max(known[LOW + LEFT], known[HIGH + RIGHT]))
     known[SURE] = sure

@@ -280,6 +280,7 @@ def _best_split(
         low, high = _tally(columns.codes[j], missing, rows, label, times, work.tally)
         gain, cut, route = gain_of(columns, j, low, high, counts, n, mixed, growth, key, work)
         _clear(work.tally, low, high, missing)
+        # the price is counted only where the gain alone would win
         if growth.rate > 0.0 and gain > best.gain:
             paid = price_of(j, rows, times, prices, owned)
             if paid > 0.0:  # whatever the rate, what rows have is free
@@ -363,6 +364,7 @@ def _numeric_gain(
     for c in range(k):
         work.below[c] = 0
         lost += tally[missing, c]
+    # of random cuts this one is tried, and the one that parts missing values from all others
     chosen = low + int(uniform(key) * (high - low))
     best = 0.0
     best_cut = -1
@@ -376,12 +378,15 @@ def _numeric_gain(
         size += present
         if growth.random_cuts and code != chosen and code != high:
             continue
+        # the same parting as one code before
         if present == 0 and not growth.random_cuts:
             continue
+        # missing values on the right, then on the left
         for side in range(1 + (lost > 0 and code < high)):
             left = size + (lost if side == 1 else 0)
             if left < growth.least_rows or n - left < growth.least_rows:
                 continue
+            # n H(S) - sum n_i H(S_i), as sums of n log n
             drop = mixed - _times_log(left, work.logs) - _times_log(n - left, work.logs)
             for c in range(k):
                 inside = work.below[c] + (tally[missing, c] if side == 1 else 0)
@@ -442,6 +447,7 @@ def acquire(j: int, rows: Ids, prices: Prices, owned: Acquired) -> None:
 def price_of(j: int, rows: Ids, times: Ids, prices: Prices, owned: Acquired) -> float:
     """What the rows of a node would pay for a feature, all together."""
     shared = len(owned.group) > 0
+    # by weight: rows that lack the feature, and those of them that have another of its group
     lacking = 0
     opened = 0
     for i in range(len(rows)):

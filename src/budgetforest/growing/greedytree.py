@@ -148,7 +148,6 @@ def greedy_tree(
     """
     # each field is taken once: numba counts references to arrays, and compiles every access
     measure = plan.measure
-    bounds = search.bounds
     features = search.features
     stack = work.stack
     total = work.total
@@ -159,7 +158,7 @@ def greedy_tree(
     far = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
     near = Cells(work.near, len(near_times), 1)
     if measure.bisect:
-        near = Cells(work.near, 1, bounds.near.shape[1])
+        near = Cells(work.near, 1, search.bounds.near.shape[1])
     certain = plan.splitter != RANDOM and not columns.gaps.any()
     all_drawn = np.empty(0, np.int32)  # every row here was drawn
     branches = np.empty(0, np.int32)
@@ -197,34 +196,19 @@ def greedy_tree(
         tree.impurity[node] = impurity
         if impurity <= 0.0:  # F(S) = 0: a leaf
             continue
+        # what the search of every feature needs to know
         known = Node(total[:classes], impurity, n, taken.key, shares[1, :classes], shares[2, :classes])
         if taken.parent < 0:
             tree.floor[0] = least_per_drop(columns, cells, here, plan, known, search)
+        # the whole subtree below fits the copy: it is made once, and serves until the stack is back here
         if near_until == 0 and len(here) <= len(near_times):
             near_until = top + 1
             bring_near(far, near, ends, times, here, features[:n_features], near_ends, near_times)
             cells = near
         # find the feature of least risk
-        alive = n_features
-        if measure.bisect and near_until > 0:
-            above = top if taken.parent >= 0 else -1
-            alive, n_features = bound_features(
-                columns.n_codes,
-                columns.nominal,
-                here,
-                search.times,
-                search.ends[:classes],
-                plan.cost,
-                certain,
-                known,
-                measure,
-                features,
-                n_features,
-                above,
-                bounds,
-            )
+        above = top if taken.parent >= 0 else -1
         best, threshold, n_features = best_split(
-            columns, cells, here, plan, known, search, alive, n_features, certain
+            columns, cells, here, plan, known, search, n_features, above, certain
         )
         if best.feature == LEAF:  # no feature lowers the impurity: a leaf
             continue
@@ -274,14 +258,15 @@ def best_split(
     plan: Plan,
     node: Node,
     search: SearchWorkspace,
-    alive: int,
     n_features: int,
+    above: int,
     certain: bool,
 ) -> tuple[Split, float, int]:
     """The split of least risk, its threshold, and how many features are worth trying below.
 
-    The first ``alive`` of ``search.features`` are tried, unless a bound says that they cannot beat the best
-    so far; one whose bound is what it leaves is searched only if it is the best in the end.
+    Of the first ``n_features`` of ``search.features`` those are tried that may win (``promising``), unless
+    their bound says that they cannot beat the best so far; one whose bound is what it leaves is searched only
+    if it is the best in the end. The node waited ``above`` so many others; -1: it is the root.
 
     A feature that has a single value here has a single value in every part of these rows, and one that
     lowers a supermodular F by nothing here does so nowhere below: such features go behind the others
@@ -294,29 +279,24 @@ def best_split(
     best_threshold = np.nan
     best_route = 0
     measure = plan.measure
-    splitter = plan.splitter
     cost = plan.cost
-    nominal = columns.nominal
-    offset = columns.offset
-    bounds = search.bounds
     features = search.features
-    times = search.times
-    ends = search.ends[: len(node.total)]
-    bounded = measure.bisect and cells.by_feature == 1
+    bounded = measure.bisect and cells.by_feature == 1  # rows were brought near
+    alive = n_features
+    if bounded:
+        alive, n_features = promising(columns, rows, plan, node, search, n_features, above, certain)
     at = 0
     searched = LEAF
     while at < alive or best != searched:
         j = features[at] if at < alive else best
-        counted = bounded and certain and not nominal[j] and len(rows) < COUNTED_BELOW
+        counted = bounded and certain and not columns.nominal[j] and len(rows) < COUNTED_BELOW
+        # a bound may spare the search
         if bounded and at < alive:
-            known = bounds.known[j]
-            most = node.impurity - known[REST]
+            most = drop_bound(
+                cells, j, rows, plan, node, search, counted, certain, best, best_cost, best_drop
+            )
             better = is_better(j, cost[j], most, best, best_cost, best_drop)
-            while better and counted and not is_settled(known, certain):
-                approach(cells, j, rows, times, ends, node, measure, known)
-                most = node.impurity - known[REST]
-                better = is_better(j, cost[j], most, best, best_cost, best_drop)
-            if better and is_settled(known, certain):
+            if better and is_settled(search.bounds.known[j], certain):
                 best = j
                 best_cost = cost[j]
                 best_drop = most
@@ -324,35 +304,10 @@ def best_split(
             if not better:
                 at += 1
                 continue
-        points = columns.points[offset[j] : offset[j + 1]]
         if counted:  # settled, and the best in the end
-            best_cut, after, more = best_cut_of(
-                cells,
-                j,
-                rows,
-                times,
-                ends,
-                node,
-                measure,
-                bounds.known[j],
-                int(np.int64(bounds.least[j])),
-            )
-            best_threshold = threshold_between(splitter, best_cut, after, points)
-            best_route = MISSING_LEFT if more else MISSING_RIGHT
+            best_cut, best_threshold, best_route = settled_split(columns, cells, j, rows, plan, node, search)
             break
-        size = fill_profile(cells, j, columns.n_codes[j], rows, ends, times, search.counter, search.profile)
-        left, cut, threshold, route = search_feature(
-            search.profile,
-            size,
-            nominal[j],
-            splitter,
-            points,
-            mix(node.key, columns.key[j]),
-            node,
-            measure,
-            search.cuts,
-            search.thresholds,
-        )
+        left, cut, threshold, route = search_rows(columns, cells, j, rows, plan, node, search)
         drop = node.impurity - left
         if j == best or is_better(j, cost[j], drop, best, best_cost, best_drop):
             best = j
@@ -362,7 +317,9 @@ def best_split(
             best_cut = cut
             best_threshold = threshold
             best_route = route
-        if at < alive and (drop == -np.inf or (drop <= LEAST_DROP and measure.bisect and splitter != RANDOM)):
+        # of no use here or below: behind all others
+        useless = drop <= LEAST_DROP and measure.bisect and plan.splitter != RANDOM
+        if at < alive and (drop == -np.inf or useless):
             alive -= 1
             n_features -= 1
             features[at] = features[alive]
@@ -371,6 +328,101 @@ def best_split(
         else:
             at += 1
     return Split(best_drop, best, best_cut, best_route), best_threshold, n_features
+
+
+@inner
+def promising(
+    columns: Columns,
+    rows: Ids,
+    plan: Plan,
+    node: Node,
+    search: SearchWorkspace,
+    n_features: int,
+    above: int,
+    certain: bool,
+) -> tuple[int, int]:
+    """How many features may win, which are put first, and how many are of use below."""
+    return bound_features(
+        columns.n_codes,
+        columns.nominal,
+        rows,
+        search.times,
+        search.ends[: len(node.total)],
+        plan.cost,
+        certain,
+        node,
+        plan.measure,
+        search.features,
+        n_features,
+        above,
+        search.bounds,
+    )
+
+
+@inner
+def drop_bound(
+    cells: Cells,
+    j: int,
+    rows: Ids,
+    plan: Plan,
+    node: Node,
+    search: SearchWorkspace,
+    counted: bool,
+    certain: bool,
+    best: int,
+    best_cost: float,
+    best_drop: float,
+) -> float:
+    """The most by which a feature can lower the impurity, as closely as it takes to beat the best so far."""
+    known = search.bounds.known[j]
+    ends = search.ends[: len(node.total)]
+    most = node.impurity - known[REST]
+    while (
+        counted
+        and not is_settled(known, certain)
+        and is_better(j, plan.cost[j], most, best, best_cost, best_drop)
+    ):
+        approach(cells, j, rows, search.times, ends, node, plan.measure, known)
+        most = node.impurity - known[REST]
+    return float(most)
+
+
+@inner
+def settled_split(
+    columns: Columns, cells: Cells, j: int, rows: Ids, plan: Plan, node: Node, search: SearchWorkspace
+) -> tuple[int, float, int]:
+    """The cut, threshold and route of a feature whose bound is what it leaves."""
+    bounds = search.bounds
+    least = int(np.int64(bounds.least[j]))
+    ends = search.ends[: len(node.total)]
+    cut, after, more = best_cut_of(
+        cells, j, rows, search.times, ends, node, plan.measure, bounds.known[j], least
+    )
+    points = columns.points[columns.offset[j] : columns.offset[j + 1]]
+    threshold = threshold_between(plan.splitter, cut, after, points)
+    return cut, threshold, MISSING_LEFT if more else MISSING_RIGHT
+
+
+@inner
+def search_rows(
+    columns: Columns, cells: Cells, j: int, rows: Ids, plan: Plan, node: Node, search: SearchWorkspace
+) -> tuple[float, int, float, int]:
+    """The best split of a feature, from its class counts; see ``search_feature``."""
+    profile = search.profile
+    ends = search.ends[: len(node.total)]
+    size = fill_profile(cells, j, columns.n_codes[j], rows, ends, search.times, search.counter, profile)
+    return search_feature(
+        profile,
+        size,
+        columns.nominal[j],
+        plan.splitter,
+        columns.points[columns.offset[j] : columns.offset[j + 1]],
+        mix(node.key, columns.key[j]),
+        node,
+        plan.measure,
+        search.cuts,
+        search.thresholds,
+    )
 
 
 @inner

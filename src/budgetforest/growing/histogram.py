@@ -19,7 +19,7 @@ SORTED_BELOW = 32
 """Nodes with fewer rows, or with fewer than 1/64 of the codes, sort them instead of visiting every code."""
 
 ONE = np.uintp(1)
-MANY = 16
+ROWS_PER_CODE = 16
 """Rows for each code, from which on all codes are looked at after counting."""
 
 
@@ -104,7 +104,8 @@ def tally_rows(cells: Cells, j: int, rows: Ids, ends: Ids, weight: Ids, counter:
     """
     tally = counter.tally
     touched = counter.touched
-    if len(rows) >= MANY * tally.shape[1]:
+    # with many rows a code, looking through all codes afterwards costs less than noting each
+    if len(rows) >= ROWS_PER_CODE * tally.shape[1]:
         tally_many(cells, j, rows, ends, weight, tally, counter.lines, touched)
         return
     start = 0
@@ -202,6 +203,7 @@ def take_profile(n_codes: int, k: int, counter: Counter, profile: Profile) -> in
         profile.missing[c] = tally[c, n_codes]
         tally[c, n_codes] = 0
     touched[n_codes] = 0
+    # eight flags are one word: most words of a small node are zero
     for eight in range(n_codes // 8 + 1):
         if counter.eights[eight] == 0:
             continue
@@ -237,7 +239,9 @@ def _by_sorting(
         while i >= ends[c]:
             c += 1
         label[i] = c
+        # code and place in one number, so that equal codes keep their order
         order[i] = (code_of(cells, j, rows[i]) << 32) + i
+    # Knuth's gaps 1, 4, 13, ...
     gap = 1
     while gap < n // 3:
         gap = 3 * gap + 1

@@ -23,7 +23,7 @@ from budgetforest.runtime.errors import InvalidParameter
 from budgetforest.runtime.jit import array_at, counts_callback, inner, kernel, own_callback
 
 
-class Kind(IntEnum):
+class ImpurityKind(IntEnum):
     """The code of an impurity."""
 
     PAIRS = 0
@@ -34,14 +34,14 @@ class Kind(IntEnum):
     CUSTOM = 5
 
 
-PAIRS, POWERS, POLYNOMIAL, ENTROPY, GINI, CUSTOM = (int(kind) for kind in Kind)
+PAIRS, POWERS, POLYNOMIAL, ENTROPY, GINI, CUSTOM = (int(kind) for kind in ImpurityKind)
 
 
 class Impurity(NamedTuple):
     """An impurity as kernels take it."""
 
     kind: int
-    """A ``Kind``."""
+    """A ``ImpurityKind``."""
     params: Floats
     """Its parameters, in the order its class lists them."""
     other: Any

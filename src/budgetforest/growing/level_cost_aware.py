@@ -184,6 +184,7 @@ def follow_rows(
     """The same with the last code on the left of every node."""
     for i in range(codes.shape[1]):
         node = int(np.int64(0))
+        # a child of -1 is a category that no drawn row had
         while node >= 0 and tree.feature[node] != LEAF:
             j = tree.feature[node]
             code = np.int64(codes[j, i])

@@ -110,6 +110,7 @@ def count_rows(
     rows, place, times = room[0], room[1], room[2]
     for t in range(standing.node.shape[0]):
         n = take_rows(standing, t, first, len(counts), room)
+        # where the counts of the row's node and class begin
         for r in range(n):
             place[r] = place[r] * counts.shape[1] * counts.shape[2] + label[rows[r]]
         for j in range(codes.shape[0]):
@@ -172,6 +173,7 @@ def _parted(sums: NDArray[Any], feature: int, cut: int, route: int, begin: Count
     by_code = sums[begin[feature] : begin[feature + 1]].astype(np.int64)
     if route == BY_CATEGORY:
         return by_code
+    # missing values stand after the last code
     left = by_code[: cut + 1].sum(axis=0) + (by_code[-1] if route == MISSING_LEFT else 0)
     return np.array([left, by_code.sum(axis=0) - left])
 
@@ -212,6 +214,7 @@ def search_splits(
         best_drop = 0.0
         for j in range(len(plan.cost)):
             size = profile_from(here[begin[j] : begin[j + 1]], work.parting.buffer[:classes], search.profile)
+            # lemma 2.1: the floor of the tree, as ``least_per_drop`` finds it for rows at hand
             if at_roots:
                 drop = impurity - search_nominal(search.profile, size, node, plan.measure)
                 if drop > LEAST_DROP:

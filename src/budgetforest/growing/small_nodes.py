@@ -47,6 +47,7 @@ def best_cut_of(
 
     ``least`` is the least code of the rows.
     """
+    # until no cut is open between the ends: the crossing lies between neighbouring codes
     while known[HIGH + CUT] - known[LOW + CUT] > 1.0:
         approach(cells, j, rows, times, ends, node, measure, known)
     limit = known[LOW + RIGHT]
@@ -64,6 +65,7 @@ def best_cut_of(
             else:
                 low = above - 1
                 pivot = (low + high) // 2
+    # once more at the winner, for the next code present and the larger side
     _, _, _, above, size = sides_of(cells, j, rows, times, ends, high, node, measure)
     total = 0
     for c in range(len(ends)):

@@ -120,6 +120,7 @@ def by_bisection(
     after = np.inf
     before = np.inf
     limit = -1.0
+    # first the crossing; then, if the right side decides, the first cut of its plateau
     while True:
         while low < high:
             middle = (low + high) // 2
@@ -246,6 +247,7 @@ def search_numeric(
     best = int(np.int64(-1))
     route = MISSING_RIGHT
     for missing_left in range(1, -1, -1) if missing > 0 else range(1):
+        # to the right of all values there is one more cut: missing values alone
         if missing > 0 and missing_left == 0 and size > 0:
             cuts[n_cuts] = size - 1
             n_cuts += 1
@@ -259,6 +261,7 @@ def search_numeric(
             route = missing_left
     if best < 0:
         return np.inf, -1, np.nan, route
+    # none here: later ones go to the larger child
     if missing == 0:
         present = 0
         below = 0

@@ -18,7 +18,7 @@ from budgetforest.trees.tree import MISSING_LEFT, Tree
 IN_TURNS = 8
 """Trees that are walked side by side, so that the processor need not wait for one of them."""
 
-KINDS = 1024
+VOTES_REMEMBERED = 1024
 """Different votes that are remembered at a time."""
 
 LOWEST = np.float32(-np.inf)
@@ -91,7 +91,7 @@ def votes_of(tree: Tree, votes: Any) -> Votes:
     """List the votes of leaves."""
     width = -(-votes.shape[1] // OCTET) * OCTET
     kind, found = np.zeros(len(votes), np.int32), np.zeros(len(votes), np.int32)
-    size = list_votes(tree.feature, votes, np.full(KINDS, -1, np.int32), kind, found)
+    size = list_votes(tree.feature, votes, np.full(VOTES_REMEMBERED, -1, np.int32), kind, found)
     listed = np.zeros((size, width))
     listed[:, : votes.shape[1]] = votes[found[:size]]
     return Votes(kind, listed)
@@ -164,6 +164,7 @@ def visit_alike(posts: Signposts, roots: Ids, votes: Votes, X: Matrix, total: Fl
     """The same as ``walk.visit_leaves`` for many rows; many trees meet them by their leaf in the first."""
     work = workspace_for(X.shape[1], X.dtype, votes.listed.shape[1])
     order = np.arange(len(X), dtype=np.int32)
+    # rows of the same leaf in the first tree go alike in the others: fewer, fuller bundles
     if len(roots) - 1 > IN_TURNS:
         end = np.empty(len(X), np.int32)
         first_ends(posts.nodes, roots[:1], X, order, work, end)
@@ -236,6 +237,7 @@ def walk_trees(nodes: Keys, roots: Ids, cells: Matrix, m: int, rows: Ids, work: 
     bundles, passes = work.bundles, work.passes
     here, there, ended = ZERO, np.uint64(len(passes)), np.uint64(2 * len(passes))
     size = ZERO
+    # all rows start as one bundle at every root
     for root in roots:
         leaf = nodes[2 * np.uint64(root) + ONE] == ZERO
         at = ended if leaf else size
@@ -249,6 +251,7 @@ def walk_trees(nodes: Keys, roots: Ids, cells: Matrix, m: int, rows: Ids, work: 
             if not work.laid[column]:
                 work.laid[column] = True
                 lay_out(cells, m, rows, column, work.columns)
+            # who asks for a feature has met it, whatever the answer
             work.met[column] |= bundles[here + b + ONE]
             passes[b] = values_at_most(work.columns, column * LANE, nodes[place])
         end = there
@@ -256,11 +259,13 @@ def walk_trees(nodes: Keys, roots: Ids, cells: Matrix, m: int, rows: Ids, work: 
             word = nodes[bundles[here + b] * TWO + ONE]
             bring(nodes, (word >> CHILDREN) * TWO)
             for side in range(ZERO, TWO):
+                # side 0, the right child: rows that do not pass; side 1: those that do
                 members = bundles[here + b + ONE] & (passes[b] ^ (side - ONE))
                 leaf = (word >> (RIGHT_LEAF + side)) & ONE
                 at = ended if leaf else end
                 bundles[at] = (word >> CHILDREN) + side
                 bundles[at + ONE] = members
+                # an empty bundle is overwritten by the next
                 some = np.uint64(members != ZERO) * TWO
                 ended += some * leaf
                 end += some * (ONE - leaf)
@@ -275,6 +280,7 @@ def note_votes(node: Ids, roots: Ids, votes: Votes, work: Workspace, ended: int)
     width = votes.listed.shape[1]
     for b in range(np.uint64(2 * len(work.passes)), np.uint64(ended), TWO):
         place, members = work.bundles[b], work.bundles[b + ONE]
+        # places ascend from tree to tree
         tree = ZERO
         for t in range(1, len(roots)):
             tree += np.uint64(place >= np.uint64(roots[t]))

@@ -129,6 +129,7 @@ def settle_rows(
     if len(X) > 0:
         start_row(forest, X, nought, ledger, start)
     level, end = np.zeros(len(q.row), np.int64), np.zeros(len(q.row), np.int64)
+    # slots hold rows on their way; a slot whose row has left takes the next row that comes
     came, size = nought, nought + 1
     for s in range(len(q.row)):
         q.row[s] = -1
@@ -145,6 +146,7 @@ def settle_rows(
             if j >= 0:
                 size = call_trees(forest, X, j, prices, ledger, q, s, size)
             end[s] = size
+        # the trees of all slots walk together: memory latency of one hides behind the others
         walk_called(forest, X, q, size)
         begin = nought
         for s in range(len(q.row)):
@@ -164,12 +166,14 @@ def settle_step(
         j = next_feature(q, s, prices, ledger, np.inf)
         if j < 0:  # all is known: no belief is asked
             label = final_label(forest, q, s)
+    # one pass serves a whole ladder of thresholds: a row notes every one it reaches
     if label < 0 and forest.tracks:
         leader = leader_of(q.belief[s])
         while level[s] < len(exits.enough) and q.belief[s, leader] >= exits.enough[level[s]]:
             exits.spent[i, level[s]] = ledger.spent[i]
             exits.labels[i, level[s]] = leader
             level[s] += 1
+    # certain: no later threshold can say anything else
     if label >= 0:
         for at in range(level[s], len(exits.enough)):
             exits.spent[i, at] = ledger.spent[i]

@@ -273,6 +273,7 @@ def let_wait(forest: Walked, q: Queues, s: int, begin: int, end: int) -> None:
 @inlined
 def _know(forest: Walked, j: int, x: float, rank: Ids) -> None:
     """The value of feature ``j`` as a rank."""
+    # how many thresholds lie below the value: binary search among a power of two less one
     first, low = np.uint64(forest.begin[j]), np.uint64(0)
     for halving in range(forest.halvings[j] - 1, -1, -1):  # written with shifts: a branch would be a toss-up
         middle = first + low + (ONE << np.uint64(halving)) - ONE
@@ -293,6 +294,7 @@ def walk_called(forest: Walked, X: Matrix, q: Queues, called: int) -> None:
     for place in range(called):
         q.moving[place] = q.called[place]
     size = called
+    # all trees that can move take one step, again and again; no branch depends on where
     while size > 0:
         more = 0
         for place in range(size):
@@ -301,6 +303,7 @@ def walk_called(forest: Walked, X: Matrix, q: Queues, called: int) -> None:
             known = ranks[np.uint64(q.begin[t]) + np.uint64(forest.steps[node, SLOT])]
             rank = forest.steps[node, RANK]
             left, right = forest.steps[node, LEFT], forest.steps[node, RIGHT]  # both: the choice is no branch
+            # a leaf asks for the slot that is never known, so it stays
             moves = known != UNKNOWN
             if moves & (rank == BY_NUMBER):
                 i = q.row[int(np.int64(t)) // q.at.shape[1]]
@@ -340,6 +343,7 @@ def leader_of(belief: Counts) -> int:
 @inlined
 def certain_label(sums: Floats, k: int, slack: float) -> int:
     """The class that no further feature can beat, -1 if there is none; ties go to the lowest class."""
+    # sums: what is certain for each class, then what is possible
     leader = 0
     for c in range(k):
         if sums[c] > sums[leader]:
@@ -357,6 +361,7 @@ def next_feature(q: Queues, s: int, prices: Prices, ledger: Ledger, limit: float
     opened, spent = ledger.opened[q.row[s]], ledger.spent[q.row[s]]
     waiting, best, most = q.waiting[s], -1, 0.0
     for word in range(q.waits.shape[1]):
+        # the features that wait, a bit each, from the lowest column up
         features = q.waits[s, word]
         while features != 0:
             j = np.uint64(64 * word) + first_of(features)

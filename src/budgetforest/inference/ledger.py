@@ -66,6 +66,7 @@ def charge_all(met: Keys, prices: Prices, ledger: Ledger) -> None:
             note_met(met, i, ledger)
             if not alone:
                 pay_for_met(i, prices, ledger)
+        # in the order of columns, as a row pays alone: sums round alike
         if alone:
             spent = ledger.spent[start:stop]
             for j in range(len(prices.cost)):

@@ -32,7 +32,7 @@ NEAR = 2**20
 ALIKE = 2**21
 """Bytes of rows that are put beside their like; eight times as many where nodes must be brought from afar."""
 
-MANY = 4
+WORTH_PACKING = 4
 """So many times ``LANES`` rows are worth packing a forest for."""
 
 Visit: TypeAlias = Callable[[Matrix, Floats, Keys], None]
@@ -56,7 +56,7 @@ def scores(forest: Forest, X: Numbers, pool: Executor | None = None) -> Floats:
 def visitor(forest: Forest, n_rows: int) -> Visit:
     """A function that adds to rows' scores what all trees give, and notes the features they meet."""
     nodes, roots = forest.nodes, forest.roots
-    if n_rows < MANY * LANES or len(nodes.branches):
+    if n_rows < WORTH_PACKING * LANES or len(nodes.branches):
         return partial(visit_leaves, nodes, roots, forest.least)
     votes, packed = votes_of(nodes, forest.least), cache(partial(signposts, nodes, roots))
     any_left = bool((nodes.route == MISSING_LEFT).any())
@@ -138,6 +138,7 @@ def nothing_met(n_rows: int, forest: Forest | Context | None = None) -> Keys:
 
 def labels(forest: Forest, X: Numbers, pool: Executor | None = None) -> Ids:
     """(n) the class of every row: that of most votes, or the one at which it exits."""
+    # certain exit never changes a label, so labels alone need no exits
     if forest.threshold == math.inf or forest.n_trees == 0:
         best: Ids = scores(forest, X, pool).argmax(axis=1).astype(np.int32)
         return best
@@ -235,6 +236,7 @@ def _from_all_trees(
         share[rows] = shares(share[rows], forest.voting)
 
     _for_blocks(block, X, pool, at_once(forest, X, Answer.PROBA, pool))
+    # scores ask every tree; a label may still be that of an earlier exit
     sure = forest.threshold == math.inf
     return Answers(label if sure else labels(forest, X, pool), share, ledger)
 

@@ -17,7 +17,7 @@ from budgetforest.inference.trace import Course, course_of
 from budgetforest.report.curve import FREE, free_forest, interval
 from budgetforest.report.examples import Story, representative, stories_of
 from budgetforest.report.exits import Bar, Calibrated, calibration, histograms
-from budgetforest.report.flow import Block, flow_of
+from budgetforest.report.flow import FlowBlock, flow_of
 from budgetforest.report.sample import Rows, rows_of
 from budgetforest.report.spending import Spending, by_feature, by_group
 from budgetforest.runtime.arrays import Anything, Flags, Floats, Ids
@@ -106,7 +106,7 @@ class Facts:
     confusion_classes: list[str]
     confusion: list[list[list[int]]]
     """Counts by truth, then by label."""
-    flow: list[Block]
+    flow: list[FlowBlock]
     stories: list[Story]
     certificates: list[TreeBound]
     prices: list[tuple[str, float, str]]

@@ -21,7 +21,7 @@ LEAST_SHARE = 0.02
 
 
 @dataclass(frozen=True)
-class Block:
+class FlowBlock:
     """Rows that had the same course up to a step."""
 
     at: int
@@ -36,7 +36,7 @@ class Block:
     name: str
 
 
-def flow_of(courses: Sequence[Course], names: Sequence[str]) -> list[Block]:
+def flow_of(courses: Sequence[Course], names: Sequence[str]) -> list[FlowBlock]:
     """The blocks of every forest."""
     return [
         block
@@ -51,7 +51,9 @@ def _first_steps(order: Ids) -> Ids:
     return np.pad(order[:, :STEPS], ((0, 0), (0, missing)), constant_values=-1)
 
 
-def _below(at: int, order: Ids, rows: Flags, step: int, top: float, names: Sequence[str]) -> Iterator[Block]:
+def _below(
+    at: int, order: Ids, rows: Flags, step: int, top: float, names: Sequence[str]
+) -> Iterator[FlowBlock]:
     """The blocks of the next step and all that follow, for rows that stand in one block."""
     if step > STEPS:
         return
@@ -63,12 +65,12 @@ def _below(at: int, order: Ids, rows: Flags, step: int, top: float, names: Seque
         if share < LEAST_SHARE:
             rare += round(share * n)
             continue
-        yield Block(at, step, top, top + share, "asked", names[feature])
+        yield FlowBlock(at, step, top, top + share, "asked", names[feature])
         yield from _below(at, order, rows & (order[:, step - 1] == feature), step + 1, top, names)
         top += share
     if rare:
-        yield Block(at, step, top, top + rare / n, "rare", "others")
+        yield FlowBlock(at, step, top, top + rare / n, "rare", "others")
         top += rare / n
     decided = int((asked < 0).sum())
     if decided:
-        yield Block(at, step, top, top + decided / n, "decided", "decided")
+        yield FlowBlock(at, step, top, top + decided / n, "decided", "decided")

@@ -85,6 +85,7 @@ def auto_candidates(
     pools = n_pools(n_bundles(np.ones(len(settings.costs.cost), bool), settings.costs))
     n_turns = turns_for(backend.train, validation_of(backend), settings)
     headway, record = Headway(tell, pools * (n_turns + 1)), Record()
+    # few validation rows: the same search on other parts of the rows, only to be measured (``crossfit``)
     for turn, other in enumerate(backend.turns(), 1):
         kept = partial(named, cache, f"turn-{turn}")
         for pool, found in enumerate(headway.of(grow_pools(other, None, settings, headway.now, kept))):
@@ -95,6 +96,7 @@ def auto_candidates(
         warn_of_few(allowed, validation_of(backend), settings)
     n_judged = n_rows(judged_by(backend.train, validation_of(backend), settings), settings)
     candidates: list[Candidate] = []
+    # then the search whose forests are kept
     for pool, found in enumerate(headway.of(grow_pools(backend, allowed, settings, headway.now, cache))):
         candidates += record.corrected(pool, found, validation_of(backend))
         candidates = without_hopeless(candidates, n_judged)
@@ -160,9 +162,11 @@ def grow_pools(
         found = cache(f"pool-{n}", step)
         yield found
         boosted = [candidate.trees for candidate in found if candidate.recipe.cuts == "boosted"]
+        # backward elimination: what saves boosted trees least per price leaves
         features = smaller_pool(features, savings(boosted[-1], len(features)), settings.costs)
         if n_bundles(few, settings.costs) > FEW:
             few = features
+        # the last feature is chosen among the few before it, by error instead of entropy
         if n_bundles(features, settings.costs) == 1:
             features = best_alone(few, features, backend, context, settings)
 
@@ -200,6 +204,7 @@ def grow_pool(
     rate = rate_for(features, settings, backend.train)
     tries = settings.max_features or min(1.0, 2 / math.sqrt(size))
     plain = Growth(features, 0.0, tries, False, 1, settings.n_classes)
+    # boosting and reuse begin first: each is the work of one thread, while others grow independent trees
     steps = Boost(features, rate, settings.n_classes, tries=min(1.0, 4 / math.sqrt(size)))
     boosts = [steps]
     if rate:
@@ -233,6 +238,7 @@ def boost_pool(
 
     ``trees`` boosts without end; ``error`` is how far from right trees are on validation rows.
     """
+    # at a high rate no split may be worth its price; then as if everything were free
     for rate in dict.fromkeys((steps.rate, 0.0)):
         recipe = Recipe(features=int(steps.pool.sum()), cuts="boosted", rate=rate)
         scoring = context_for(Point(recipe, rounds, 0.0, 0.0), context, unit)
@@ -301,6 +307,7 @@ def rate_for(features: Flags, settings: Settings, train: Totals) -> float:
     share = train.counts / train.counts.sum()
     nats = -float((share * np.log(np.where(share > 0, share, 1.0))).sum())
     price = float(settings.costs.prices(features).sum())
+    # nothing to save where all is free, or where there is no choice
     if not price or n_bundles(features, settings.costs) == 1:
         return 0.0
     return nats / (2 * price) if settings.rate is None else settings.rate
@@ -343,6 +350,7 @@ def smaller_pool(features: Flags, saved: Floats, costs: Costs) -> Flags:
     members, first, own = np.unique(bundle[features], return_index=True, return_inverse=True)
     gain: Floats = np.bincount(own, saved[features]).astype(np.float64)
     group, discount = costs.group[features][first], costs.discount[features][first]
+    # worth of a bundle: what its whole group saves per square root of the group's price
     price = costs.prices(features)[group]
     worth = np.bincount(group, gain)[group] / np.sqrt(np.where(price > 0, price, 1.0))
     apart = (np.bincount(group)[group] > 1) & (discount > 0)

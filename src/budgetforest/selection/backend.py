@@ -164,6 +164,7 @@ def sample_of(train: Rows, settings: Settings, pool: Executor) -> Sample:
     order = in_order(train.hashes, 0)
     narrow = train.label.astype(np.min_scalar_type(train.label.max()))  # sorted by radix
     place = np.empty_like(order)
+    # rows are numbered by class: counting the classes of a node needs no labels
     place[np.argsort(narrow, kind="stable")] = np.arange(len(order), dtype=np.int32)
     columns = to_columns(
         train.X,
@@ -176,6 +177,7 @@ def sample_of(train: Rows, settings: Settings, pool: Executor) -> Sample:
     )
     total = int(train.weight.sum())
     weight, upto = np.broadcast_to(np.int32(1), len(order)), np.empty(0, np.int64)
+    # a draw by weight: where the running sum of weights passes a random number
     if total > len(order):
         weight, upto = np.empty(len(order), np.int32), np.cumsum(train.weight[order], dtype=np.int64)
         weight[place] = train.weight

@@ -23,7 +23,7 @@ ENOUGH = 300
 MOST_TURNS = 4
 
 
-class Kind(NamedTuple):
+class ForestKind(NamedTuple):
     """What forests of two trainings have in common that are grown and left alike."""
 
     pool: int
@@ -53,6 +53,7 @@ class Other(NamedTuple):
     def like(self, point: Point) -> Point | None:
         """Its exit at the same threshold, if that costs about as much; or the dearest that costs no more."""
         for own in self.exits:
+            # the same threshold means something else to a forest that costs much more there
             near = own.cost <= APART * point.cost and point.cost <= APART * own.cost
             if own.threshold == point.threshold and near:
                 return own
@@ -70,6 +71,7 @@ def turns(train: Rows, validation: Rows, settings: Settings) -> Iterator[tuple[R
         return
     _, first, alike = np.unique(train.hashes, return_index=True, return_inverse=True)
     turn = np.empty(len(first), np.int32)
+    # class by class in turn, so that every part has its share of each
     turn[np.argsort(train.label[first], kind="stable")] = np.arange(len(first)) % parts
     for part in range(parts):
         judged = turn[alike] == part
@@ -95,7 +97,7 @@ class Record:
     """What forests of every kind did in other trainings."""
 
     def __init__(self) -> None:
-        self.others: defaultdict[Kind, list[Other]] = defaultdict(list)
+        self.others: defaultdict[ForestKind, list[Other]] = defaultdict(list)
 
     def add(self, pool: int, candidates: Sequence[Candidate], judged: Totals) -> None:
         """Note the forests of a pool of one training."""
@@ -116,7 +118,7 @@ class Record:
             for candidate in candidates
         ]
 
-    def _error(self, kind: Kind, point: Point, rows: int) -> float:
+    def _error(self, kind: ForestKind, point: Point, rows: int) -> float:
         wrong = round(point.error * rows, 9)
         for other in self.others[kind]:
             if like := other.like(point):
@@ -130,7 +132,7 @@ def weight_of(judged: Totals) -> int:
     return int(judged.counts.sum())
 
 
-def kinds(pool: int, candidates: Sequence[Candidate]) -> Iterator[tuple[Kind, list[Point]]]:
+def kinds(pool: int, candidates: Sequence[Candidate]) -> Iterator[tuple[ForestKind, list[Point]]]:
     """Every candidate with its kind: all its exits."""
     before: Counter[tuple[str, bool, bool]] = Counter()
     for candidate in candidates:
@@ -139,5 +141,5 @@ def kinds(pool: int, candidates: Sequence[Candidate]) -> Iterator[tuple[Kind, li
         sizes = sorted({point.trees for point in candidate.points}, reverse=True)
         for part, size in enumerate(sizes):
             exits = [point for point in candidate.points if point.trees == size]
-            yield Kind(pool, *same, which=before[same], part=part), exits
+            yield ForestKind(pool, *same, which=before[same], part=part), exits
         before[same] += 1

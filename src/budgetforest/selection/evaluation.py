@@ -74,6 +74,7 @@ def _of_labels(
     """Some rows after the other, since each has many exits."""
     exits_of = ladder_for(forest, ends)
     found = []
+    # no row at all is one empty block, whose sums are zero
     for start in range(0, max(1, len(rows.label)), MEASURED):
         part = rows.take(slice(start, start + MEASURED))
         exits = exits_of(part.X, pool)
@@ -141,6 +142,7 @@ def exact_sum(values: Floats) -> Fraction:
     >>> float(exact_sum(np.full(10, 0.1)))
     1.0
     """
+    # every double is a whole number of 53 bits times a power of two: sums by power are exact
     share, power = np.frexp(values)
     whole = (share * 2.0**53).astype(np.int64)
     total = Fraction(0)

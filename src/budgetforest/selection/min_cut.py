@@ -58,6 +58,7 @@ def closure_of(forest: Forest, X: Matrix, label: Ids, weight: Ids) -> Closure:
     keys = np.zeros((len(X), len(own) + len(opening)), np.uint64)
     tag_pairs(nodes, roots, X, forest.costs.group, tags, keys)
     paid = np.concatenate([own, opening])[None, :] * weight[:, None]
+    # what is free need not be paid for by any node
     keys[paid == 0] = 0  # 0: nothing to pay for
     unique, first, which = np.unique(keys.ravel(), return_index=True, return_inverse=True)
     price = np.bincount(which, paid.ravel())

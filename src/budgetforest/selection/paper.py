@@ -33,6 +33,7 @@ def paper_candidates(
     patience = 1 if settings.answer == Answer.PROBA else LABEL_PATIENCE
     for alpha in settings.alphas or growing_alphas():
         trees = backend.greedy_trees(plan_of(alpha, settings))
+        # the first tree tells whether this alpha leaves anything to split
         first = next(trees)
         splits = int((first.feature != LEAF).sum())
         if splits or settings.alphas:

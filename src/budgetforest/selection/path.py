@@ -13,6 +13,7 @@ def within(candidate: Candidate, budget: float) -> list[Point]:
     """The forests that growing for this budget would have kept; an unknown cost (NaN) fits."""
     fitting, misses = [], 0
     for point in candidate.points:
+        # growing for this budget would have stopped after so many misses in a row
         misses = misses + 1 if point.cost > budget else 0
         if misses == candidate.patience:
             break
@@ -78,9 +79,11 @@ def careful_path(candidates: Sequence[Candidate], n_rows: int) -> list[Point]:
     used: set[Recipe] = set()
     points = _by_cost(candidates)
     for last, near in _budgets(points, n_rows):
+        # of those near the best the dearest: it asks for more, and luck is cheap
         dearest_first = (p for p in reversed(points[: last + 1]) if p.error <= near)
         taken = next(dearest_first)
         if taken.recipe not in used:
+            # trees that the path has already are better than new ones that cost about as much
             again = next((p for p in dearest_first if p.recipe in used), taken)
             taken = again if again.cost * STEP**2 >= taken.cost else taken
         if not path or (

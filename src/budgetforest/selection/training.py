@@ -42,6 +42,7 @@ def result_of(
     if settings.auto:
         assert validation is not None
         judged = judged_by(train, validation, settings)
+        # thousands of candidates on few rows: the path is careful about the luckiest
         path = careful_path(candidates, n_rows(judged, settings))
         path = [point for point in path if point.cost <= settings.budget]
         best = surest(candidates)

@@ -1,7 +1,8 @@
 """Arrays and one document in a safetensors file: read with suspicion, written whole or not at all.
 
 Nothing is believed before it is checked, and nothing is allocated that the file itself is not large enough
-for. What the arrays mean is not known here.
+for. What the arrays mean is not known here. The package safetensors reads the format; it writes metadata in
+an order that changes from process to process, so files are written here: the same model, the same bytes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError, deserialize
 
 from budgetforest.runtime.atomic import replacing
 from budgetforest.runtime.errors import InvalidData, NotAModelFile
@@ -33,7 +35,7 @@ DTYPES = {"I64": "<i8", "I32": "<i4", "U8": "|u1", "F64": "<f8"}
 """Dtypes of the format that model files use, as numpy names them."""
 
 
-class Kind(NamedTuple):
+class ArrayKind(NamedTuple):
     """What an array must be."""
 
     dtype: str
@@ -83,9 +85,23 @@ def checksum(text: str, arrays: Mapping[str, Array]) -> str:
 
 
 def read(
-    path: str | os.PathLike[str], kinds_of: Callable[[dict[str, Any]], Mapping[str, Kind]]
+    path: str | os.PathLike[str], kinds_of: Callable[[dict[str, Any]], Mapping[str, ArrayKind]]
 ) -> tuple[dict[str, Array], dict[str, Any]]:
     """The arrays and the document of a file; ``kinds_of`` a document says which arrays there must be."""
+    content, header = _content(path)
+    text, crc = _metadata(parsed(header, "header").get("__metadata__"))
+    document = parsed(text, "document")
+    arrays = _arrays(content, kinds_of(document))
+    if checksum(text, arrays) != crc:
+        raise NotAModelFile("its checksum does not agree: the file is damaged; take another copy of it")
+    return arrays, document
+
+
+def _content(path: str | os.PathLike[str]) -> tuple[bytes, bytes]:
+    """All bytes of a file that is not too large, and those of its header.
+
+    They are read, not mapped: a file that is cut short under a map would end the process.
+    """
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise NotAModelFile("it is no file with content of its own")
     with open(path, "rb") as file:
@@ -99,23 +115,32 @@ def read(
             raise NotAModelFile(
                 f"its header claims {length} bytes; it is no safetensors file, or is cut short"
             )
-        header = parsed(file.read(length), "header")
-        text, crc = _metadata(header.pop("__metadata__", None))
-        document = parsed(text, "document")
-        kinds = kinds_of(document)
-        places = _places(header, kinds, size - 8 - length)
-        data = np.empty(size - 8 - length, np.uint8)  # numpy's memory comes in large pages
-        complete = file.readinto(data.data) == len(data)
-    data.flags.writeable = False
-    if not complete:
+        file.seek(0)
+        content = file.read(size)
+    if len(content) != size:
         raise NotAModelFile("it changed while it was read; load it again")
-    arrays = {
-        name: np.ndarray(shape, DTYPES[kinds[name].dtype], data, start)
-        for name, (shape, start) in places.items()
-    }
-    if checksum(text, arrays) != crc:
-        raise NotAModelFile("its checksum does not agree: the file is damaged; take another copy of it")
-    return arrays, document
+    return content, content[8 : 8 + length]
+
+
+def _arrays(content: bytes, kinds: Mapping[str, ArrayKind]) -> dict[str, Array]:
+    """The arrays, which must be these; safetensors checks that they fill the file without gap or overlap."""
+    try:
+        found = dict(deserialize(content))
+    except SafetensorError as error:
+        raise NotAModelFile(f"it is no sound safetensors file: {error}") from None
+    if set(found) != set(kinds):
+        odd = sorted(set(found) ^ set(kinds))[0]
+        raise NotAModelFile(f"array {reprlib.repr(odd)} is {'unknown' if odd in found else 'absent'}")
+    arrays = {}
+    for name, kind in kinds.items():
+        dtype, shape = found[name]["dtype"], found[name]["shape"]
+        if dtype != kind.dtype or len(shape) != kind.dimensions:
+            raise NotAModelFile(
+                f"array {name!r} is {dtype} of shape {shape}; it must be {kind.dtype} of {kind.dimensions} "
+                f"dimension{'s' * (kind.dimensions > 1)}"
+            )
+        arrays[name] = np.frombuffer(bytes(found[name]["data"]), DTYPES[dtype]).reshape(shape)
+    return arrays
 
 
 def parsed(text: str | bytes, what: str) -> dict[str, Any]:
@@ -149,54 +174,3 @@ def _metadata(entries: Any) -> tuple[str, str]:
     except UnicodeEncodeError:
         raise NotAModelFile("its document is not valid text") from None
     return entries[DOCUMENT], entries[CHECKSUM]
-
-
-def _places(
-    header: Mapping[str, Any], kinds: Mapping[str, Kind], size: int
-) -> dict[str, tuple[tuple[int, ...], int]]:
-    """Shape and start of every array; together they fill the data without gap or overlap."""
-    if set(header) != set(kinds):
-        odd = sorted(set(header) ^ set(kinds))[0]
-        raise NotAModelFile(f"array {reprlib.repr(odd)} is {'unknown' if odd in header else 'absent'}")
-    found: dict[str, tuple[tuple[int, ...], int]] = {}
-    spans = []
-    for name, kind in kinds.items():
-        shape, start, stop = _place(name, header[name], kind)
-        length = math.prod(shape) * np.dtype(DTYPES[kind.dtype]).itemsize
-        if stop - start != length:
-            raise NotAModelFile(f"array {name!r} takes {stop - start} bytes; its shape needs {length}")
-        found[name] = shape, start
-        spans.append((start, stop))
-    end = 0
-    for start, stop in sorted(spans):
-        if start != end:
-            raise NotAModelFile(f"arrays overlap or leave a gap at byte {min(start, end)}")
-        end = stop
-    if end != size:
-        raise NotAModelFile(f"arrays fill {end} bytes of {size}")
-    return found
-
-
-def _place(name: str, entry: Any, kind: Kind) -> tuple[tuple[int, ...], int, int]:
-    """Shape, start and stop of one array."""
-    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-        raise NotAModelFile(f"array {name!r} needs a dtype, a shape and data_offsets")
-    if entry["dtype"] != kind.dtype:
-        raise NotAModelFile(
-            f"array {name!r} has dtype {reprlib.repr(entry['dtype'])}; it must be {kind.dtype}"
-        )
-    shape, span = entry["shape"], entry["data_offsets"]
-    if not _is_sizes(shape, kind.dimensions) or not _is_sizes(span, 2):
-        raise NotAModelFile(
-            f"array {name!r} has shape {reprlib.repr(shape)} at {reprlib.repr(span)}; "
-            "both must be lists of sizes"
-        )
-    return tuple(shape), span[0], span[1]
-
-
-def _is_sizes(values: Any, length: int) -> bool:
-    return (
-        isinstance(values, list)
-        and len(values) == length
-        and all(type(value) is int and 0 <= value <= LARGEST_FILE for value in values)
-    )

@@ -18,23 +18,25 @@ from budgetforest import __version__
 from budgetforest.runtime.errors import InvalidData, NewerModelFile, NotAModelFile
 from budgetforest.selection.result import TrainingResult
 from budgetforest.storage import container
-from budgetforest.storage.container import Array, Kind
+from budgetforest.storage.container import Array, ArrayKind
 from budgetforest.storage.decode import rebuilt
 from budgetforest.storage.fields import Entries, refuse_unless, storable, storable_categories
 from budgetforest.trees.tree import Tree, empty_tree
 
 PROTOCOL = 1
 
-KINDS = {
-    **dict.fromkeys(("feature", "left", "right", "branches", "tree_nodes", "tree_branches"), Kind("I32")),
-    **dict.fromkeys(("threshold", "impurity", "floor"), Kind("F64")),
-    "route": Kind("U8"),
-    "counts": Kind("I32", 2),
-    "prior": Kind("I64"),
-    **dict.fromkeys(("cost", "discount"), Kind("F64")),
-    "group": Kind("I32"),
-    **dict.fromkeys(("point_recipe", "point_trees", "path", "surest"), Kind("I32")),
-    **dict.fromkeys(("point_cost", "point_error", "point_threshold"), Kind("F64")),
+ARRAYS = {
+    **dict.fromkeys(
+        ("feature", "left", "right", "branches", "tree_nodes", "tree_branches"), ArrayKind("I32")
+    ),
+    **dict.fromkeys(("threshold", "impurity", "floor"), ArrayKind("F64")),
+    "route": ArrayKind("U8"),
+    "counts": ArrayKind("I32", 2),
+    "prior": ArrayKind("I64"),
+    **dict.fromkeys(("cost", "discount"), ArrayKind("F64")),
+    "group": ArrayKind("I32"),
+    **dict.fromkeys(("point_recipe", "point_trees", "path", "surest"), ArrayKind("I32")),
+    **dict.fromkeys(("point_cost", "point_error", "point_threshold"), ArrayKind("F64")),
 }
 """The arrays of a file."""
 
@@ -59,7 +61,7 @@ def read_result(path: str | os.PathLike[str]) -> tuple[TrainingResult, float | N
         raise type(error)(f"{os.fspath(path)!r} cannot be loaded: {error}{hint}") from None
 
 
-def _kinds_of(document: dict[str, Any]) -> dict[str, Kind]:
+def _kinds_of(document: dict[str, Any]) -> dict[str, ArrayKind]:
     """The arrays of a file of this document's protocol."""
     protocol: Any = document.get("protocol")
     refuse_unless(type(protocol) is int and protocol >= 1, f"its protocol is {reprlib.repr(protocol)}")
@@ -69,7 +71,7 @@ def _kinds_of(document: dict[str, Any]) -> dict[str, Kind]:
             f"version {version} wrote it in protocol {protocol}, and this version {__version__} knows "
             f"protocols up to {PROTOCOL}; upgrade: pip install --upgrade budgetforest"
         )
-    return KINDS
+    return ARRAYS
 
 
 def _arrays(trained: TrainingResult) -> dict[str, Array]:
