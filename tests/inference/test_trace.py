@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from budgetforest import BudgetForestClassifier
 from budgetforest.inference.predict import charge
-from budgetforest.inference.trace import course_of
+from budgetforest.inference.trace import trace_of
 from budgetforest.trees.forest import Answer
 from trees import labelled_rows
 
@@ -35,7 +35,7 @@ def test_a_course_is_the_live_decision(rows, threshold, answer):
     model = BudgetForestClassifier(method="paper", alpha=0, max_trees=5, random_state=0, answer=answer)
     model.fit(X, y)
     model.forest_ = model.forest_._replace(threshold=threshold)
-    course = course_of(model.forest_, X, Answer[answer.upper()])
+    course = trace_of(model.forest_, X, Answer[answer.upper()])
     np.testing.assert_allclose(course.spent[:, -1], charge(model.forest_, X, Answer[answer.upper()]).spent)
     for i, row in enumerate(X):
         decision = model.predict_one(lambda feature, row=row: row[int(feature[1:])])
@@ -54,7 +54,7 @@ def test_a_forest_of_no_trees_takes_the_most_common_class():
     X, y = np.zeros((6, 2)), np.array([0, 1, 1, 1, 0, 1])
     model = BudgetForestClassifier(method="paper", alpha=0, max_trees=2, bootstrap=False).fit(X, y)
     empty = model.forest_._replace(roots=model.forest_.roots[:1])
-    course = course_of(empty, X, Answer.LABEL)
+    course = trace_of(empty, X, Answer.LABEL)
     assert course.order.shape == (6, 0)
     assert course.labels.tolist() == [1] * 6
     assert course.belief[:, 0] == pytest.approx([4 / 6] * 6)

@@ -1,4 +1,4 @@
-"""The command line: one file per command, with ``sources``, ``output`` and ``wording`` for what they share.
+"""The command line: one file per command, with ``inputs``, ``output`` and ``messages`` for what they share.
 
 A command is imported when it is named, and what it needs when it runs: help is there at once.
 """

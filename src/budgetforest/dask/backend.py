@@ -19,8 +19,8 @@ from budgetforest.dask.cluster import Cluster
 from budgetforest.dask.evaluation import meter_on
 from budgetforest.dask.forests import boosted_trees, reusing_trees, saving_trees, spread_trees
 from budgetforest.dask.global_order import turns_of
+from budgetforest.dask.growers import Growers
 from budgetforest.dask.level_growth import are_few
-from budgetforest.dask.trees import Growers
 from budgetforest.dask.validation import part_of, rest_of, totals
 from budgetforest.data.rows import Rows
 from budgetforest.data.validation import constants

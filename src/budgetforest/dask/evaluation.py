@@ -1,4 +1,4 @@
-"""Cost and error of a growing forest on validation rows in blocks: what ``predict.Meter`` measures.
+"""Cost and error of a growing forest on validation rows in blocks: what ``Meter`` measures here.
 
 Sums of doubles depend on their order; here they are exact, so blocks do not matter.
 """

@@ -9,8 +9,8 @@ from distributed import Future
 from budgetforest.dask.backend import backend_on
 from budgetforest.dask.cluster import Cluster
 from budgetforest.dask.global_order import held_out_of
+from budgetforest.dask.growers import Growers
 from budgetforest.dask.inputs import blocks_of
-from budgetforest.dask.trees import Growers
 from budgetforest.dask.validation import SpreadIntake, other_rows, part_of, spread_rows, totals
 from budgetforest.data.validation import check_held_out, warn_of_absent_classes, warn_of_constants
 from budgetforest.estimators.base import threads_of

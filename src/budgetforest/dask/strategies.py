@@ -54,7 +54,7 @@ class Sums(NamedTuple):
     cells: NDArray[Any]
     """(nodes, cells, w)"""
     lacking: Counts
-    """(nodes, m, 2) see ``saving_level``; of no features where nothing is paid."""
+    """(nodes, m, 2) see ``lacking_in_block``; of no features where nothing is paid."""
 
 
 class Gathered(NamedTuple):

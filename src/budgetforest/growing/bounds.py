@@ -127,7 +127,7 @@ def bound_features(
     Rows are sorted by class; class c ends at ``ends[c]``. ``certain`` says that every cut of every feature
     can be had, and that no value is missing. The node waited at ``place``, where its children will.
     """
-    # the bracket of a feature: cuts between LOW and HIGH are still open, the best one lies inside
+    # the bracket of a feature: cuts between LOW and HIGH are open; the best is one of them, or an end
     open_brackets(n_codes, rows, node.impurity, features[:n_features], place, bounds)
     k = len(ends)
     present = bounds.present[:k]
@@ -139,7 +139,7 @@ def bound_features(
     # round after round: count at the pivots, drop who cannot win, move the pivots towards the crossing
     alive = n_features
     for number in range(0 if certain else -1, MOST_ROUNDS if certain else FEW_ROUNDS):
-        # a first round without missing values finds out how many rows have none
+        # where values may be missing, a round before the first counts the rows that have one
         if number < 0:
             take_last_codes(features[:n_features], bounds.known, bounds.pivot)
         count_left(rows, times, ends, bounds.near, bounds.pivot, bounds.few, left)
@@ -176,7 +176,7 @@ def bound_features(
         # so few are left that searching them one by one is cheaper than another round for all
         if alive * FEW <= len(bounds.pivot) + 4 * FEW:
             break
-    # children wait at the same place and the next: they begin at these pivots
+    # children wait at the same place and the next: they begin at these pivots (of the root one does)
     for to in range(max(place, 0), min(place + 2, KEPT)):
         for j in range(len(bounds.pivot)):
             bounds.kept[to, j] = bounds.pivot[j]
@@ -293,7 +293,7 @@ def count_left(
                         + (times_d if near[row_d, j] <= pivot[j] else 0)
                     )
                 at += 4
-            # bytes into sums; the next row may weigh too much for a byte
+            # bytes into sums; the next row weighs too much for a byte, or fewer than four are left
             row = np.uintp(rows[min(at, ends[c] - 1)])
             once = times[at] if at < ends[c] else 0
             for j in range(len(left)):
@@ -370,7 +370,7 @@ def narrow(cut: int, left: float, right: float, known: Floats) -> None:
     known[end + LEFT] = left
     known[end + RIGHT] = right
     known[end + CUT] = cut
-    # a cut at either end is at hand: the better one is sure; inside, the worse side bounds every cut
+    # the better end is sure; no cut inside leaves less than F left of LOW or F right of HIGH
     sure = min(known[LOW + RIGHT], known[HIGH + LEFT])
     inside = min(sure, max(known[LOW + LEFT], known[HIGH + RIGHT]))
     known[SURE] = sure

@@ -283,7 +283,7 @@ def _best_split(
         # the price is counted only where the gain alone would win
         if growth.rate > 0.0 and gain > best.gain:
             paid = price_of(j, rows, times, prices, owned)
-            if paid > 0.0:  # whatever the rate, what rows have is free
+            if paid > 0.0:  # the rate may be infinite, and inf * 0 is no number
                 gain -= growth.rate * paid
         if gain > best.gain:
             best = Split(gain, j, cut, route)

@@ -169,7 +169,7 @@ def greedy_tree(
     near_until = 0  # while so many nodes wait, rows are those brought near; 0: none are
     size = nothing
     while top > 0:
-        # take a node
+        # the node on top; its children will stand there
         top -= 1
         taken = take(stack, top)
         n_features = taken.note
@@ -180,7 +180,7 @@ def greedy_tree(
         if top + 1 < near_until:
             near_until = 0
         cells = near if near_until > 0 else far
-        # count its classes
+        # Algorithm 1: a node with F(S) = 0 is a leaf
         classes = gather(
             here,
             near_ends if near_until > 0 else ends,
@@ -194,7 +194,7 @@ def greedy_tree(
         n = weigh(counts[node], measure.unit, shares[0])
         impurity = evaluate(measure.impurity, shares[0])
         tree.impurity[node] = impurity
-        if impurity <= 0.0:  # F(S) = 0: a leaf
+        if impurity <= 0.0:
             continue
         # what the search of every feature needs to know
         known = Node(total[:classes], impurity, n, taken.key, shares[1, :classes], shares[2, :classes])
@@ -205,17 +205,17 @@ def greedy_tree(
             near_until = top + 1
             bring_near(far, near, ends, times, here, features[:n_features], near_ends, near_times)
             cells = near
-        # find the feature of least risk
+        # the risk R(t) of every feature, the least wins (line 12); none that is finite: a leaf
         above = top if taken.parent >= 0 else -1
         best, threshold, n_features = best_split(
             columns, cells, here, plan, known, search, n_features, above, certain
         )
-        if best.feature == LEAF:  # no feature lowers the impurity: a leaf
+        if best.feature == LEAF:
             continue
         tree.feature[node] = best.feature
         tree.threshold[node] = threshold
         tree.route[node] = best.route
-        # part its rows, and let the children wait
+        # a child for every outcome
         missing = int(np.int64(columns.n_codes[best.feature]))
         if best.route == BY_CATEGORY:
             branches = room_for_branches(branches, n_branches, missing + 1)

@@ -255,7 +255,7 @@ def evaluate_columns(
 
 @inner
 def pairs(n: Floats, alpha: float, offset: float) -> float:
-    """Every operation is monotone in the counts, so rounding keeps the sum monotone too."""
+    """Eq. 7. Every operation is monotone in the counts, so rounding keeps the sum monotone too."""
     total = 0.0
     if alpha == 0.0:
         before = 0.0

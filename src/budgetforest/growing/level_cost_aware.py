@@ -111,7 +111,7 @@ def search_savings(
             gain, cut, route = gain_of(columns, j, low, high, total, n, mixed, growth, key, work)
             if growth.rate > 0.0 and gain > best.gain:
                 price = price_for(j, lacking[at, j, 0], lacking[at, j, 1], prices)
-                if price > 0.0:  # whatever the rate, what rows have is free
+                if price > 0.0:  # the rate may be infinite, and inf * 0 is no number
                     gain -= growth.rate * price
             if gain > best.gain:
                 best = Split(gain, j, cut, route)
@@ -184,7 +184,7 @@ def follow_rows(
     """The same with the last code on the left of every node."""
     for i in range(codes.shape[1]):
         node = int(np.int64(0))
-        # a child of -1 is a category that no drawn row had
+        # a negative child: a category that no drawn row had
         while node >= 0 and tree.feature[node] != LEAF:
             j = tree.feature[node]
             code = np.int64(codes[j, i])
@@ -199,6 +199,6 @@ def follow_rows(
                 node = int(np.int64(tree.left[node]))
             else:
                 node = int(np.int64(tree.right[node]))
-        if node >= 0:  # else in a category that no row was drawn of
+        if node >= 0:
             for c in range(scores.shape[1]):
                 scores[i, c] += tree.counts[node, c]

@@ -164,7 +164,7 @@ def visit_alike(posts: Signposts, roots: Ids, votes: Votes, X: Matrix, total: Fl
     """The same as ``walk.visit_leaves`` for many rows; many trees meet them by their leaf in the first."""
     work = workspace_for(X.shape[1], X.dtype, votes.listed.shape[1])
     order = np.arange(len(X), dtype=np.int32)
-    # rows of the same leaf in the first tree go alike in the others: fewer, fuller bundles
+    # rows of the same leaf in the first tree often go alike in the others: fewer, fuller bundles
     if len(roots) - 1 > IN_TURNS:
         end = np.empty(len(X), np.int32)
         first_ends(posts.nodes, roots[:1], X, order, work, end)

@@ -27,7 +27,7 @@ from budgetforest.trees.walk import child_of
 
 SLOT, RANK, LEFT, RIGHT = range(4)
 """What a step from a node takes: where the rank of the value stands, the largest that goes left, children."""
-UNKNOWN, BY_NUMBER, ABOVE_ALL = -1, -1, 2**31 - 1
+UNKNOWN, NOMINAL, ABOVE_ALL = -1, -1, 2**31 - 1
 """Ranks of a value that is not there yet, of a nominal node, and of a value that always goes right."""
 
 
@@ -111,7 +111,7 @@ def ranked(threshold: Floats, feature: Ids, m: int) -> tuple[Ids, Floats, Ids, I
     halvings = np.frexp(number)[1].astype(np.int32)
     begin = np.cumsum(2**halvings - 1) - (2**halvings - 1)
     below = np.cumsum(new) - 1 - (np.cumsum(number) - number)[owner]
-    rank = np.full(len(feature), BY_NUMBER, np.int32)
+    rank = np.full(len(feature), NOMINAL, np.int32)
     rank[order] = below
     cuts = np.full((2**halvings - 1).sum(), np.inf)
     cuts[begin[owner] + below] = cut
@@ -305,7 +305,7 @@ def walk_called(forest: Walked, X: Matrix, q: Queues, called: int) -> None:
             left, right = forest.steps[node, LEFT], forest.steps[node, RIGHT]  # both: the choice is no branch
             # a leaf asks for the slot that is never known, so it stays
             moves = known != UNKNOWN
-            if moves & (rank == BY_NUMBER):
+            if moves & (rank == NOMINAL):
                 i = q.row[int(np.int64(t)) // q.at.shape[1]]
                 left = right = np.int32(
                     child_of(forest.nodes, int(np.int64(node)), X[i, forest.feature[node]])
@@ -361,7 +361,7 @@ def next_feature(q: Queues, s: int, prices: Prices, ledger: Ledger, limit: float
     opened, spent = ledger.opened[q.row[s]], ledger.spent[q.row[s]]
     waiting, best, most = q.waiting[s], -1, 0.0
     for word in range(q.waits.shape[1]):
-        # the features that wait, a bit each, from the lowest column up
+        # the features that trees wait for, a bit each, from the lowest column up
         features = q.waits[s, word]
         while features != 0:
             j = np.uint64(64 * word) + first_of(features)

@@ -49,7 +49,7 @@ def scores(forest: Forest, X: Numbers, pool: Executor | None = None) -> Floats:
     def block(rows: slice, part: Matrix) -> None:
         visit(part, total[rows], nothing_met(len(part)))
 
-    _for_blocks(block, X, pool, at_once(forest, X, Answer.PROBA, pool))
+    for_blocks(block, X, pool, at_once(forest, X, Answer.PROBA, pool))
     return total
 
 
@@ -87,7 +87,7 @@ def charge(forest: Forest, X: Numbers, answer: Answer, pool: Executor | None = N
     def block(rows: slice, part: Matrix) -> None:
         charge_part(part, part_of(ledger, rows))
 
-    _for_blocks(block, X, pool, at_once(forest, X, answer, pool))
+    for_blocks(block, X, pool, at_once(forest, X, answer, pool))
     return ledger
 
 
@@ -101,7 +101,7 @@ def spent(forest: Forest, X: Numbers, answer: Answer, pool: Executor | None = No
         charge_part(part, ledger)
         total[rows] = ledger.spent
 
-    _for_blocks(block, X, pool, at_once(forest, X, answer, pool))
+    for_blocks(block, X, pool, at_once(forest, X, answer, pool))
     return total
 
 
@@ -160,7 +160,7 @@ def ladder_for(forest: Forest, thresholds: Sequence[float]) -> Callable[[Numbers
         def block(rows: slice, part: Matrix) -> None:
             settle(part, open_ledger(len(part), forest.costs), exits_in(exits, rows))
 
-        _for_blocks(block, X, pool)
+        for_blocks(block, X, pool)
         return exits
 
     return exits_of
@@ -181,9 +181,10 @@ def settler(
     return settle
 
 
-def _for_blocks(
+def for_blocks(
     block: Callable[[slice, Matrix], object], X: Numbers, pool: Executor | None = None, size: int = BLOCK
 ) -> None:
+    """Do something for all rows, some of them at a time, by threads if there are any."""
     def at(start: int) -> None:
         leave_if_alone()
         rows = slice(start, start + size)
@@ -235,7 +236,7 @@ def _from_all_trees(
         label[rows] = share[rows].argmax(axis=1)
         share[rows] = shares(share[rows], forest.voting)
 
-    _for_blocks(block, X, pool, at_once(forest, X, Answer.PROBA, pool))
+    for_blocks(block, X, pool, at_once(forest, X, Answer.PROBA, pool))
     # scores ask every tree; a label may still be that of an earlier exit
     sure = forest.threshold == math.inf
     return Answers(label if sure else labels(forest, X, pool), share, ledger)
@@ -245,5 +246,5 @@ def _to_the_exit(
     forest: Forest, settle: Callable[[Matrix, Ledger, Exits], None], X: Numbers, pool: Executor | None
 ) -> Answers:
     ledger, exits = open_ledger(len(X), forest.costs), exits_for(len(X), [forest.threshold], forest)
-    _for_blocks(lambda rows, part: settle(part, part_of(ledger, rows), exits_in(exits, rows)), X, pool)
+    for_blocks(lambda rows, part: settle(part, part_of(ledger, rows), exits_in(exits, rows)), X, pool)
     return Answers(exits.labels[:, 0], shares(exits.belief / BELIEF, forest.voting), ledger)

@@ -28,7 +28,7 @@ from budgetforest.runtime.jit import inner, kernel
 from budgetforest.trees.forest import BELIEF, Answer, Forest, Voting
 
 
-class Course(NamedTuple):
+class Trace(NamedTuple):
     """How n rows were decided in at most s steps."""
 
     labels: Ids
@@ -47,7 +47,7 @@ class Course(NamedTuple):
     """(n, s + 1) the mean belief of the trees in that class."""
 
 
-def course_of(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = None) -> Course:
+def trace_of(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = None) -> Trace:
     """Decide rows, keeping a record of every step."""
     steps = int(charge(forest, X, answer, pool).acquired.sum(axis=1).max(initial=0))
     course = _room(forest, len(X), steps)
@@ -60,7 +60,7 @@ def course_of(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None =
         rows = slice(start, start + BLOCK)
         part = np.require(X[rows], requirements=["C", "W"])
         ledger = open_ledger(len(part), forest.costs)
-        here = Course._make(column[rows] for column in course)
+        here = Trace._make(column[rows] for column in course)
         scored = forest.voting == Voting.SCORES
         label = answer == Answer.LABEL
         record_rows(walked, part, prices, ledger, label, forest.enough, scored, queues(forest), here)
@@ -69,10 +69,10 @@ def course_of(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None =
     return course
 
 
-def _room(forest: Forest, n: int, steps: int) -> Course:
+def _room(forest: Forest, n: int, steps: int) -> Trace:
     """The course of rows that acquire nothing and take the most common class."""
     common = forest.prior.argmax()
-    return Course(
+    return Trace(
         labels=np.full(n, common, np.int32),
         certain=np.ones(n, bool),
         settled=np.zeros(n, np.int32),
@@ -93,7 +93,7 @@ def record_rows(
     enough: int,
     scored: bool,
     q: Queues,
-    course: Course,
+    course: Trace,
 ) -> None:
     """Fill ``course`` for all rows."""
     for i in range(len(X)):
@@ -113,7 +113,7 @@ def record_rows(
 
 
 @inner
-def record_step(i: int, place: int, ledger: Ledger, q: Queues, scored: bool, course: Course) -> None:
+def record_step(i: int, place: int, ledger: Ledger, q: Queues, scored: bool, course: Trace) -> None:
     """What row ``i`` has paid and believes now; the figures stand until the next step."""
     leader = leader_of(q.belief[0])
     total = 0.0

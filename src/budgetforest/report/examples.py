@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from budgetforest.data.table import Schema
-from budgetforest.inference.trace import Course
+from budgetforest.inference.trace import Trace
 from budgetforest.runtime.arrays import Floats, Ids
 
 RIGHT, WRONG = 16, 8
@@ -47,7 +47,7 @@ class Story:
     """One for every forest of the path."""
 
 
-def representative(course: Course, truth: Ids) -> Ids:
+def representative(course: Trace, truth: Ids) -> Ids:
     """Rows from the cheapest to the dearest, some of them labelled wrongly."""
     spent, wrong = course.spent[:, -1], course.labels != truth
     by_cost = np.argsort(spent, kind="stable").astype(np.int32)
@@ -62,7 +62,7 @@ def _spread(rows: Ids, most: int) -> Ids:
 
 
 def stories_of(
-    courses: Sequence[Course], X: Floats, truth: Ids, number: Ids, rows: Ids, schema: Schema
+    courses: Sequence[Trace], X: Floats, truth: Ids, number: Ids, rows: Ids, schema: Schema
 ) -> list[Story]:
     """The stories of some rows."""
     stories = []
@@ -82,11 +82,11 @@ def stories_of(
     return stories
 
 
-def _length(course: Course, i: int) -> int:
+def _length(course: Trace, i: int) -> int:
     return int((course.order[i] >= 0).sum())
 
 
-def _telling(course: Course, i: int, place: dict[int, int]) -> Telling:
+def _telling(course: Trace, i: int, place: dict[int, int]) -> Telling:
     asked = _length(course, i)
     spent, leader, belief = course.spent[i].tolist(), course.leader[i].tolist(), course.belief[i].tolist()
     order = course.order[i, : min(asked, MOST_STEPS)].tolist()

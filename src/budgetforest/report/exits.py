@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from budgetforest.inference.trace import Course
+from budgetforest.inference.trace import Trace
 from budgetforest.runtime.arrays import Floats, Ids
 
 MOST_BARS = 24
@@ -42,7 +42,7 @@ class Calibrated:
     rows: int
 
 
-def histograms(courses: Sequence[Course], n_trees: Sequence[int]) -> list[Bar]:
+def histograms(courses: Sequence[Trace], n_trees: Sequence[int]) -> list[Bar]:
     """Cost, features and share of the trees that had spoken, with the same bars for every forest."""
     spent = [course.spent[:, -1] for course in courses]
     asked = [(course.order >= 0).sum(axis=1) for course in courses]
@@ -73,7 +73,7 @@ def _bars(of: str, values: Sequence[Floats], edges: Floats) -> list[Bar]:
     return bars
 
 
-def calibration(courses: Sequence[Course], truth: Ids) -> list[Calibrated]:
+def calibration(courses: Sequence[Trace], truth: Ids) -> list[Calibrated]:
     """Belief in the leading label against how often it was right, by tenths of the rows."""
     found = []
     for at, course in enumerate(courses):

@@ -13,7 +13,7 @@ import numpy as np
 
 from budgetforest import __version__
 from budgetforest.inference.predict import charge, scores
-from budgetforest.inference.trace import Course, course_of
+from budgetforest.inference.trace import Trace, trace_of
 from budgetforest.report.curve import FREE, free_forest, interval
 from budgetforest.report.examples import Story, representative, stories_of
 from budgetforest.report.exits import Bar, Calibrated, calibration, histograms
@@ -121,7 +121,7 @@ class Measured(NamedTuple):
     budget: float | None
     what: str
     forest: Forest
-    course: Course
+    course: Trace
     full_spent: Floats
     full_wrong: Flags
 
@@ -183,7 +183,7 @@ def _measure(model: Any, rows: Rows, answer: Answer) -> tuple[Measured, list[Mea
         for done, (budget, what, forest) in enumerate(offered, 1):
             spent = charge(forest, rows.X, Answer.PROBA).spent
             wrong = scores(forest, rows.X).argmax(axis=1) != rows.truth
-            course = course_of(forest, rows.X, answer)
+            course = trace_of(forest, rows.X, answer)
             measured.append(Measured(budget, what, forest, course, spent, wrong))
             tell(done)
     return measured[0], measured[1:]
@@ -274,7 +274,7 @@ def _bound(certificate: Any) -> TreeBound:
     return TreeBound(float(certificate.max_cost), *(f if math.isfinite(f) else None for f in figures))
 
 
-def _prices(courses: Sequence[Course], costs: Any, names: Sequence[str]) -> list[tuple[str, float, str]]:
+def _prices(courses: Sequence[Trace], costs: Any, names: Sequence[str]) -> list[tuple[str, float, str]]:
     """The price list of what any forest acquired, dearest first."""
     used = np.unique(np.concatenate([course.order.ravel() for course in courses]))
     used = used[used >= 0]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from budgetforest.inference.trace import Course
+from budgetforest.inference.trace import Trace
 from budgetforest.runtime.arrays import Flags, Ids
 
 STEPS = 5
@@ -36,7 +36,7 @@ class FlowBlock:
     name: str
 
 
-def flow_of(courses: Sequence[Course], names: Sequence[str]) -> list[FlowBlock]:
+def flow_of(courses: Sequence[Trace], names: Sequence[str]) -> list[FlowBlock]:
     """The blocks of every forest."""
     return [
         block

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from budgetforest.data.costs import Costs
-from budgetforest.inference.trace import Course
+from budgetforest.inference.trace import Trace
 from budgetforest.runtime.arrays import Floats, Ids
 
 MOST_LINES = 12
@@ -32,7 +32,7 @@ class Spending:
     """Its mean place in the order of acquisition, from 1."""
 
 
-def by_feature(course: Course, costs: Costs, names: Sequence[str]) -> list[Spending]:
+def by_feature(course: Trace, costs: Costs, names: Sequence[str]) -> list[Spending]:
     """What goes to each feature, the most first."""
     paid, rows, turn = _sums(course.order, np.diff(course.spent, axis=1), len(names))
     shared = np.bincount(costs.group) > 1
@@ -45,7 +45,7 @@ def by_feature(course: Course, costs: Costs, names: Sequence[str]) -> list[Spend
     return _first(lines)
 
 
-def by_group(course: Course, costs: Costs) -> list[Spending]:
+def by_group(course: Trace, costs: Costs) -> list[Spending]:
     """What goes to each group of several features, the most first; nothing if there are none."""
     shared = np.bincount(costs.group) > 1
     if not shared.any():

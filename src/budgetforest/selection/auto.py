@@ -350,7 +350,7 @@ def smaller_pool(features: Flags, saved: Floats, costs: Costs) -> Flags:
     members, first, own = np.unique(bundle[features], return_index=True, return_inverse=True)
     gain: Floats = np.bincount(own, saved[features]).astype(np.float64)
     group, discount = costs.group[features][first], costs.discount[features][first]
-    # worth of a bundle: what its whole group saves per square root of the group's price
+    # worth of a bundle: what its group saves per root of the group's price; a panel's member maybe less
     price = costs.prices(features)[group]
     worth = np.bincount(group, gain)[group] / np.sqrt(np.where(price > 0, price, 1.0))
     apart = (np.bincount(group)[group] > 1) & (discount > 0)

@@ -14,7 +14,7 @@ from budgetforest.data.rows import Rows, Totals
 from budgetforest.data.table import Numbers
 from budgetforest.inference.ledger import open_ledger, part_of
 from budgetforest.inference.predict import (
-    _for_blocks,
+    for_blocks,
     ladder,
     ladder_for,
     nothing_met,
@@ -211,7 +211,7 @@ class Meter:
             pay_for(part, self.met[rows], paid)
             self.spent[rows] = paid.spent
 
-        _for_blocks(block, self.X, self.pool)
+        for_blocks(block, self.X, self.pool)
 
 
 def is_measured(trees: int, most: int) -> bool:

@@ -59,7 +59,7 @@ def closure_of(forest: Forest, X: Matrix, label: Ids, weight: Ids) -> Closure:
     tag_pairs(nodes, roots, X, forest.costs.group, tags, keys)
     paid = np.concatenate([own, opening])[None, :] * weight[:, None]
     # what is free need not be paid for by any node
-    keys[paid == 0] = 0  # 0: nothing to pay for
+    keys[paid == 0] = 0
     unique, first, which = np.unique(keys.ravel(), return_index=True, return_inverse=True)
     price = np.bincount(which, paid.ravel())
     node, pair = list_pairs(

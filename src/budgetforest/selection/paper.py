@@ -68,17 +68,16 @@ def budget_rf(
     single tree), hence ``patience``; the cost of scores never does.
     """
     grown: list[Tree] = []
-    candidate = Candidate(recipe, grown, [], patience)
-    for tree in islice(trees, most):
+    points: list[Point] = []
+    for tree in islice(trees, most):  # GREEDYTREE, each on rows drawn with replacement if ``bootstrap``
         grown.append(tree)
         measured = meter(tree)
         if measured is not None:
-            candidate.points.append(Point(recipe, len(grown), *measured))
-            if (
-                all(p.cost > budget for p in candidate.points[-patience:])
-                and len(candidate.points) >= patience
-            ):
-                break
+            points.append(Point(recipe, len(grown), *measured))
+        past = [point.cost > budget for point in points[-patience:]]
+        if len(past) == patience and all(past):
+            break
+    candidate = Candidate(recipe, grown, points, patience)
     fitting = within(candidate, budget)
     return candidate._replace(trees=grown[: fitting[-1].trees if fitting else 0])
 
