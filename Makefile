@@ -15,9 +15,11 @@ test: $(VENV)/.test  ## set up and pass the tests
 	$(RUN) -m pytest -p no:cacheprovider -n 2 --dist loadfile --cov --cov-report=
 	@echo "The laws once more without the compiler, on fewer examples; coverage is that of both runs."
 	NUMBA_DISABLE_JIT=1 HYPOTHESIS_EXAMPLES=3 $(RUN) -m pytest -p no:cacheprovider -n 2 --dist loadfile --cov --cov-append \
-		--cov-fail-under=95 -k "not thousand" tests/data/test_binning.py tests/growing \
-		tests/inference tests/selection/test_paper.py tests/selection/test_min_cut.py tests/acquisition/test_live.py \
-		tests/files/test_delimited.py --ignore tests/growing/test_real_data.py
+		--cov-fail-under=95 -k "not thousand" tests/data/test_binning.py \
+		tests/growing/test_reference.py tests/growing/test_cost_aware.py tests/growing/test_boosting.py \
+		tests/inference/test_laws.py tests/inference/test_trace.py tests/inference/test_batch_walk.py \
+		tests/selection/test_paper.py tests/selection/test_min_cut.py tests/acquisition/test_live.py \
+		tests/files/test_delimited.py
 
 check: $(VENV)/.check  ## format, lint, types, import order
 	$(VENV)/bin/ruff format --check .
