@@ -24,7 +24,7 @@ METHODS = ["paper", "auto"]
 
 def rows_of(k):
     """Two digits of the class, each told by a feature, and a third feature that tells nothing."""
-    label = np.repeat(np.arange(k), 4)
+    label = np.repeat(np.arange(k), 6)
     rng = np.random.default_rng(k)
     X = np.stack([label // 18, label % 18, rng.integers(0, 3, len(label))], axis=1).astype(float)
     return X, label
