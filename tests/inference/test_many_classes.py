@@ -42,7 +42,7 @@ def trained(k, method):
 
 @pytest.fixture(scope="module")
 def client():
-    size = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    size = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
     with LocalCluster(**size) as cluster, Client(cluster) as client:
         yield client
 
