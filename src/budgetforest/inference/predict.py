@@ -185,6 +185,7 @@ def for_blocks(
     block: Callable[[slice, Matrix], object], X: Numbers, pool: Executor | None = None, size: int = BLOCK
 ) -> None:
     """Do something for all rows, some of them at a time, by threads if there are any."""
+
     def at(start: int) -> None:
         leave_if_alone()
         rows = slice(start, start + size)

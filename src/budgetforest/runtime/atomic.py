@@ -23,12 +23,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         private = os.O_CREAT | os.O_EXCL | os.O_WRONLY
         os.close(os.open(beside, private, 0o600 if before else 0o666))
         yield beside
+        _sync(beside)
         if before:
             if os.name == "posix":
                 with suppress(PermissionError):
                     os.chown(beside, before.st_uid, before.st_gid)
             os.chmod(beside, stat.S_IMODE(before.st_mode))
-        _sync(beside)
         os.replace(beside, target)
     finally:
         beside.unlink(missing_ok=True)
