@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from budgetforest.cli.lines import csv_header, csv_lines
+from budgetforest.cli.csv_answers import csv_header, csv_lines
 from budgetforest.inference.ledger import Ledger
 from budgetforest.inference.predict import Answers
 
@@ -45,7 +45,9 @@ def test_lines_are_read_back_as_they_were(names, classes, kept, seed):
     share[0] = np.eye(len(classes))[0]
     label = share.argmax(axis=1).astype(np.int32)
     forest = SimpleNamespace(classes=tuple(classes), schema=SimpleNamespace(names=tuple(names)))
-    raw = bytes(csv_lines(forest, kept, Answers(label, share, Ledger(acquired, acquired, spent))))
+    raw = bytes(
+        csv_lines(forest, dict(enumerate(kept)), Answers(label, share, Ledger(acquired, acquired, spent)))
+    )
     lines = list(csv.reader(io.StringIO((csv_header(names) + raw).decode(), newline="")))
     assert list(map(unguarded, lines[0])) == names
     assert len(lines) == n + 1
@@ -62,12 +64,12 @@ def test_no_rows_are_no_lines():
     forest = SimpleNamespace(classes=("a", "b"), schema=SimpleNamespace(names=("x",)))
     none = Ledger(np.zeros((0, 1), bool), np.zeros((0, 1), bool), np.zeros(0))
     given_nothing = Answers(np.zeros(0, np.int32), np.zeros((0, 2)), none)
-    assert bytes(csv_lines(forest, [], given_nothing)) == b""
+    assert bytes(csv_lines(forest, {}, given_nothing)) == b""
 
 
 @pytest.mark.parametrize("share", [0.0, 4.9e-7, 5.1e-7, 0.1234565, 0.9999994, 0.9999996, 1.0])
 def test_shares_have_six_digits(share):
     forest = SimpleNamespace(classes=("a",), schema=SimpleNamespace(names=("x",)))
     one = Ledger(np.zeros((1, 1), bool), np.zeros((1, 1), bool), np.zeros(1))
-    raw = bytes(csv_lines(forest, [], Answers(np.zeros(1, np.int32), np.array([[share]]), one)))
+    raw = bytes(csv_lines(forest, {}, Answers(np.zeros(1, np.int32), np.array([[share]]), one)))
     assert raw == f"a,0,,{round(share, 6):.6f}\n".encode()

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import numpy as np
 import pytest
@@ -10,11 +11,11 @@ from hypothesis import strategies as st
 
 from budgetforest import InvalidData, UnusualData
 from budgetforest.data.table import MISSING, Schema
-from budgetforest.files import delimited
-from budgetforest.files.applying import Reader
-from budgetforest.files.cells import UNEVEN, Cells, split_plain, split_rows
+from budgetforest.files import piped
+from budgetforest.files.applying import Reader, labelled_rows
 from budgetforest.files.delimited import Delimited
 from budgetforest.files.learning import Wish, learn_rows
+from budgetforest.files.piped import Piped
 from budgetforest.runtime.errors import InvalidValue
 
 PLAIN = "a,b,y\n1,red,yes\n2.5,blue,no\n-3e2,red,no\n"
@@ -63,7 +64,7 @@ EXPECTED = ([[1.0, "red"], [2.5, "blue"], [-300.0, "red"]], ["yes", "no", "no"])
         "bars": PLAIN.replace(",", "|"),
         "decimal commas": PLAIN.replace(",", ";").replace("2.5", "2,5"),
         "quotes": '"a","b","y"\n"1","red","yes"\n"2.5","blue",no\n"-3e2",red,"no"\n',
-        "empty lines": "\n\na,b,y\n\n1,red,yes\n  \n2.5,blue,no\n-3e2,red,no\n\n\n",
+        "empty lines": "\n\na,b,y\n\n1,red,yes\n\n2.5,blue,no\n-3e2,red,no\n\n\n",
         "spaces": " a , b,y \n 1, red ,yes\n2.5 ,  blue, no \n -3e2,red ,no\n",
         "spaces around quotes": '"a", "b" ,y\n 1, "red" ,yes\n2.5,blue,no\n-3e2,red,no',
     }.items(),
@@ -79,7 +80,7 @@ def test_an_empty_line_before_a_last_quote_is_empty(write):
 
 def test_quoted_cells_hold_delimiters_line_ends_and_quotes(write):
     rows, _ = rows_of(write('a,y\n"x, ""y""\nz",1\n"",0\n" x",0\n'))
-    assert rows == [['x, "y"\nz'], [None], [" x"]]
+    assert rows == [['x, "y"\nz'], [None], ["x"]]
 
 
 @pytest.mark.parametrize("marker", MISSING)
@@ -188,6 +189,10 @@ def test_texts_with_a_comma_are_no_decimals(write, recwarn):
         (b"Jos\xe9,y\n1,1\n", "header .* is not UTF-8"),
         ("a,y\n1,0\n".encode("utf-16"), "not a text in UTF-8"),
         ("a,y\r1,2\r3,4\r", "carriage return alone"),
+        ("a,y\n1,2\r\n3,4\n", "line ends of two kinds"),
+        ("a,y\n1,2\n  \n3,4\n", "line 3 has 1 cells, the header 2 columns"),
+        ("a,y\n1," + "x" * 3_000_000 + "\n", "line 2 has more than 2,000,000 bytes"),
+        ('a,y\n"1\n2",0\n\n1,2,3\n', "line 5 has 3 cells"),
         (
             "a,y\n" + "".join(f"t{i},{i % 2}\n" for i in range(300)),
             "'a' has more than 255 categories.*--drop",
@@ -253,61 +258,43 @@ def test_a_later_file_that_is_not_utf_8_is_named(write):
 
 def test_labels_of_later_rows_are_those_of_the_model(write):
     source = write("a,b,y\n1,red,1.0\n2,red,\n3,blue,0\n")
-    rows = Reader(source, SCHEMA).labelled("y", [0, 1])
+    rows = labelled_rows(source, SCHEMA, "y", [0, 1])
     assert rows.labels.tolist() == [1, 0]
     assert rows.unlabelled == 1
     with pytest.raises(InvalidValue, match="line 4: 'y' is '0', which was not there in training"):
-        Reader(source, SCHEMA).labelled("y", [1, 2])
+        labelled_rows(source, SCHEMA, "y", [1, 2])
+
+
+def test_a_mismatch_far_down_names_its_line(write):
+    rows = ["1,red", '2,"blue"', "", '"3",red'] * 50_000
+    for cell, place in (("x", 7), ("y", 123_457), ("z", 199_999)):
+        content = "\n".join(["a,b", *rows[:place], f"{cell},red", *rows[place:]])
+        with pytest.raises(InvalidValue, match=f"line {place + 2}: 'a' is '{cell}'"):
+            list(Reader(write(content), SCHEMA).pieces())
 
 
 TEXTS = st.text(st.sampled_from('ab" ,;\n1.\té'), max_size=6)
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=8), st.integers(1, 40))
-def test_splitting_is_what_the_csv_module_wrote(tmp_path_factory, rows, chunk):
-    """Cells survive, in chunks of any size; categories are all that is compared, so nothing is a number."""
+def test_cells_are_what_the_csv_module_wrote(tmp_path_factory, rows, chunk):
+    """Of a file, and of a pipe in parts of any size."""
     cells = [[f"x{a}x", f"x{b}x"] for a, b in rows]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([["a", "b"], *cells])
     path = tmp_path_factory.mktemp("csv") / "data.csv"
     path.write_text(text.getvalue(), newline="")
-    before, delimited.CHUNK = delimited.CHUNK, chunk
+    before, piped.CHUNK = piped.CHUNK, chunk
     try:
-        blocks = list(Delimited(path).blocks())
+        for source in (Delimited(path), Piped(io.BytesIO(path.read_bytes()), "pipe")):
+            blocks = list(source.blocks((), (0, 1), ()))
+            assert [list(row) for b in blocks for row in zip(*b.texts.values(), strict=True)] == cells
+            lines = [int(b.where(i).split()[1]) for b in blocks for i in range(len(b.numbers))]
+            ends = np.cumsum([2, *(1 + sum(cell.count("\n") for cell in row) for row in cells)])
+            assert lines == ends[:-1].tolist()
+            assert blocks[-1].upto == len(cells)
     finally:
-        delimited.CHUNK = before
-    read = [
-        [raw.decode().replace('""', '"') for raw in row]
-        for block in blocks
-        for row in zip(block.raw(0), block.raw(1), strict=True)
-    ]
-    assert read == cells
-    lines = [int(block.where(i).split()[1]) for block in blocks for i in range(len(block))]
-    ends = np.cumsum([2, *(1 + sum(cell.count("\n") for cell in row) for row in cells)])
-    assert lines == ends[:-1].tolist()
-
-
-LINES = st.lists(st.text(st.sampled_from("1a. \t\r,,,"), max_size=9), max_size=8)
-
-
-@given(LINES, st.integers(2, 4), st.booleans())
-def test_plain_lines_are_split_as_all_others(lines, width, complete):
-    text = np.frombuffer("\n".join([*lines, ""] if complete else lines).encode(), np.uint8)
-
-    def room():
-        return Cells(*(np.zeros(len(text) + 1, np.int32) for _ in range(3)))
-
-    quick, careful = room(), room()
-    found = split_plain(text, ord(","), width, 7, quick)
-    expected = split_rows(text, False, ord(","), width, 7, careful)
-    if found.problem == UNEVEN:
-        every = text.tobytes().split(b"\n")  # the last line may be cut off
-        assert any(line.count(b",") != width - 1 for line in every) or expected.problem
-        return
-    assert found == expected
-    for mine, other in zip(quick[:2], careful[:2], strict=True):
-        assert np.array_equal(mine[: found.rows * width], other[: found.rows * width])
-    assert np.array_equal(quick.line[: found.rows], careful.line[: found.rows])
+        piped.CHUNK = before
 
 
 DECIMALS = st.one_of(
@@ -333,11 +320,15 @@ DECIMALS = st.one_of(
 def test_numbers_are_pythons_to_the_last_bit(tmp_path_factory, texts):
     path = tmp_path_factory.mktemp("csv") / "data.csv"
     path.write_text("a,b\n" + "".join(f"{text},\n" for text in texts))
-    (block,) = Delimited(path).blocks()
-    values, other = block.numbers([0], MISSING)
-    expected = [float(text) for text in texts]
-    assert values[:, 0].tolist() == [x if np.isfinite(x) else values[i, 0] for i, x in enumerate(expected)]
-    assert other[:, 0].tolist() == [not np.isfinite(x) for x in expected]
+    (block,) = Delimited(path).blocks([0], (), MISSING)
+    for number, text, row in zip(block.numbers[:, 0], texts, range(len(texts)), strict=True):
+        finite = np.isfinite(float(text))
+        assert number == float(text) if finite else block.odd[0][row] == text
+        assert (row in block.odd[0]) != finite
+
+
+DUCKDB_NUMBER = re.compile(r"\+-[\d.,]+(e\d+)?", re.I)
+"""What DuckDB takes for a number and Python does not: two signs."""
 
 
 @given(
@@ -350,14 +341,10 @@ def test_numbers_are_pythons_to_the_last_bit(tmp_path_factory, texts):
 def test_what_is_a_number_is_what_python_takes_as_one(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("csv") / "data.csv"
     path.write_text(f'a;b\n"{text}";\n')
-    (block,) = Delimited(path).blocks()
-    values, other = block.numbers([0], MISSING)
+    (block,) = Delimited(path).blocks([0], (), MISSING)
     try:
         number = float(text.strip(" ").replace(",", "."))
-        expected = "_" in text or not np.isfinite(number)
-        assert expected or values[0, 0] == number
+        assert block.numbers[0, 0] == number if np.isfinite(number) else block.odd[0]
     except ValueError:
-        expected = text.strip(" ") not in MISSING
-    assert bool(other[0, 0]) == expected
-    unasked = block.numbers([0], MISSING, np.zeros(1, bool))
-    assert bool(unasked.other[0, 0]) == expected
+        is_missing = text.strip(" ") in MISSING
+        assert bool(block.odd[0]) != (is_missing or DUCKDB_NUMBER.fullmatch(text.strip(" ")) is not None)

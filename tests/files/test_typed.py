@@ -2,6 +2,7 @@
 
 import sqlite3
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -14,7 +15,6 @@ from budgetforest.files.learning import Wish, learn_rows
 from budgetforest.runtime.errors import InvalidValue
 
 pa = pytest.importorskip("pyarrow")
-duckdb = pytest.importorskip("duckdb")
 
 COLUMNS = {
     "n": [1.5, None, -3.0, 4.0],
@@ -87,13 +87,19 @@ def test_every_source_gives_the_rows_of_the_csv(tmp_path, make, name):
     assert other.unlabelled == 1
 
 
-def test_batches_are_read_one_after_the_other(tmp_path, monkeypatch):
-    monkeypatch.setattr(typed, "BATCH", 2)
+def test_rows_are_numbered_from_one(tmp_path):
     source = as_parquet(tmp_path / "a.parquet")
-    blocks = list(source.blocks())
-    assert [len(block) for block in blocks] == [2, 2]
-    assert blocks[1].where(0) == "row 3"
-    assert source.size == blocks[-1].upto == 4
+    (block,) = source.blocks([0], [3], ())
+    assert [block.where(row) for row in (0, 3)] == ["row 1", "row 4"]
+    assert source.size == block.upto == 4
+
+
+def test_columns_that_differ_in_case_only(tmp_path):
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pa.table({"a": [1.0], "b": [2.0], "B": [3.0]}), tmp_path / "a.parquet")
+    (block,) = typed.open_file(tmp_path / "a.parquet").blocks([0, 1, 2], (), ())
+    assert block.numbers.tolist() == [[1.0, 2.0, 3.0]]
 
 
 def test_texts_where_the_model_has_numbers_are_read_as_numbers_or_named(tmp_path):
@@ -137,7 +143,7 @@ def test_a_type_that_is_no_feature_is_named(tmp_path):
 
     days = pa.array([1, 2], pa.date32())
     pyarrow.parquet.write_table(pa.table({"day": days, "y": [0, 1]}), tmp_path / "a.parquet")
-    with pytest.raises(InvalidData, match=r"'day' holds values of type date32.*--drop"):
+    with pytest.raises(InvalidData, match=r"'day' holds values of type DATE.*--drop"):
         learn_rows(typed.open_file(tmp_path / "a.parquet"), Wish("y"))
 
 
@@ -151,7 +157,7 @@ def test_decimals_are_the_doubles_of_a_csv(tmp_path):
     assert piece.table.matrix[:, 0].tolist() == list(map(float, texts))
 
 
-def test_a_missing_extra_is_named(monkeypatch):
+def test_a_missing_extra_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"pip install \"budgetforest\[data\]\""):
-        typed.open_query("select 1", None)
+        typed.open_file(tmp_path / "rows.arrow")

@@ -21,8 +21,6 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 DATA = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 STDIN = Path("-")
-TYPED = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
-"""Endings of files that know their types; all others are delimited text."""
 
 
 class Amount(click.FloatRange):
@@ -105,31 +103,29 @@ def open_source(data: Path | None, sql: str | None, database: str | None, *, aga
 
         return open_query(sql, database)
     assert data is not None
-    if is_pipe(data):
-        from budgetforest.files.piped import Piped, copied
-
-        pipe, name = open_pipe(data)
-        return Piped(click.get_current_context().with_resource(copied(pipe)) if again else pipe, name)
-    if data.suffix.lower() in TYPED:
-        from budgetforest.files.typed import open_file
-
-        return open_file(data)
     from budgetforest.files.delimited import Delimited
+    from budgetforest.files.piped import Piped, copied
+    from budgetforest.files.typed import FORMATS, open_file
 
-    return Delimited(data)
+    if is_pipe(data):
+        pipe, name = open_pipe(data)
+        if again:
+            return Delimited(click.get_current_context().with_resource(copied(pipe)), name)
+        return Piped(pipe, name)
+    return open_file(data) if data.suffix.lower() in FORMATS else Delimited(data)
 
 
 def labelled_rows(source: Source, model: Any, target: str | None, *, unseen: bool) -> Labelled:
     """All rows of a source with their labels, as the model knows them."""
-    from budgetforest.files.applying import Reader
+    from budgetforest.files import applying
     from budgetforest.runtime.progress import late_progress
 
-    target = target or model.forest_.schema.target
+    forest = model.forest_
+    target = target or forest.schema.target
     if target is None:
         raise InvalidData("the model does not say which column has the labels; name it with --target")
-    reader = Reader(source, model.forest_.schema, unseen=unseen)
     with late_progress("reading", source.size) as tell:
-        rows = reader.labelled(target, model.forest_.classes, tell)
+        rows = applying.labelled_rows(source, forest.schema, target, forest.classes, unseen=unseen, tell=tell)
     tell_unlabelled(rows.unlabelled, target)
     return rows
 

@@ -17,7 +17,7 @@ from budgetforest.cli.output import OutFile, json_option, plain, text_output, wr
 
 if TYPE_CHECKING:
     from budgetforest.files.applying import Reader
-    from budgetforest.files.source import SourceBlock
+    from budgetforest.files.source import Block, Source
     from budgetforest.inference.predict import Answers
     from budgetforest.runtime.arrays import Flags
     from budgetforest.trees.forest import Forest
@@ -72,15 +72,14 @@ def predict(
     the shares of all votes. Files may be larger than memory.
     """
     from budgetforest.files.applying import Reader
-    from budgetforest.trees.forest import asked_features
 
     if out is not None and (wrong := wrong_ending(out, JSON if as_json else CSV)):
         raise click.BadParameter(wrong, param_hint="--out")
     loaded = load_model(model, budget)
     forest = loaded.forest_
     source = open_source(data, sql, database)
-    reader = Reader(source, forest.schema, unseen=unseen, asked=asked_features(forest))
-    kept = _kept_columns(keep, reader, forest)
+    kept = _kept_columns(keep, source, forest)
+    reader = Reader(source, forest.schema, unseen=unseen, texts=list(kept.values()))
     if out is not None and out.suffix.lower() == ".parquet":
         with written_whole(out) as beside:
             _write_parquet(_answers(loaded, reader, kept, answer, _columns), beside)
@@ -94,10 +93,12 @@ def _write_lines(
     model: Any, reader: Reader, kept: dict[str, int], answer: str | None, out: Path | None, *, as_json: bool
 ) -> None:
     """A line for every row, of CSV after its header or of JSON."""
-    shape: Callable[[Forest, Kept, Answers], bytes | memoryview] = _json_lines if as_json else _csv_lines
+    from budgetforest.cli.csv_answers import csv_header, csv_lines
+
+    shape: Callable[[Forest, Kept, Answers], bytes] = _json_lines if as_json else csv_lines
     with text_output(out) as file:
         if not as_json:
-            file.buffer.write(_csv_header(model.forest_, list(kept)))
+            file.buffer.write(csv_header([*kept, *ANSWERS, *_share_names(model.forest_)]))
         for lines in _answers(model, reader, kept, answer, shape):
             file.buffer.write(lines)
 
@@ -116,26 +117,16 @@ def _answers(
     forest = model.forest_
     answers_for = answerer(forest, model._answer(answer))
 
-    def work(block: Any) -> tuple[Result, int]:
+    def work(block: Block) -> tuple[Result, int]:
         given = answers_for(reader.matrix(block), None)
-        copied = {name: _copied(reader.source.name, block, place) for name, place in kept.items()}
+        copied = {name: [text or "" for text in block.texts[place]] for name, place in kept.items()}
         return shape(forest, copied, given), block.upto
 
     threads = min(os.cpu_count() or 1, THREADS)
     with late_progress("predicting", reader.source.size) as tell, ThreadPoolExecutor(threads) as pool:
-        for shaped, upto in _in_order(pool, work, reader.source.blocks(), threads + 1):
+        for shaped, upto in _in_order(pool, work, reader.blocks(), threads + 1):
             yield shaped
             tell(upto)
-
-
-def _copied(name: str, block: SourceBlock, column: int) -> list[str]:
-    """A column of a source of that name, as texts."""
-    from budgetforest.files.coding import text_of
-    from budgetforest.files.learning import placed
-
-    cells = block.raw(column)
-    with placed(name, block, cells):
-        return list(map(text_of, cells))
 
 
 def _in_order(
@@ -161,14 +152,13 @@ def _in_order(
         yield results.popleft().result()
 
 
-def _kept_columns(keep: Sequence[str], reader: Reader, forest: Forest) -> dict[str, int]:
+def _kept_columns(keep: Sequence[str], source: Source, forest: Forest) -> dict[str, int]:
     """Where the columns stand that are copied."""
     from budgetforest.files.header import place_of
     from budgetforest.runtime.errors import InvalidData
 
     for name in {*ANSWERS, *_share_names(forest)} & set(keep):
         raise InvalidData(f"--keep is {name!r}, and so is a column of the answers; rename that of the data")
-    source = reader.source
     return {name: place_of(name, source.names, "which should be kept", source.name) for name in keep}
 
 
@@ -196,18 +186,6 @@ def _lists(acquired: Flags, names: Sequence[str]) -> list[list[str]]:
         flags = np.unpackbits(np.frombuffer(key, np.uint8), count=len(names))
         lists[key] = [names[j] for j in np.flatnonzero(flags).tolist()]
     return [lists[key] for key in keys]
-
-
-def _csv_header(forest: Forest, keep: Sequence[str]) -> bytes:
-    from budgetforest.cli.lines import csv_header
-
-    return csv_header([*keep, *ANSWERS, *_share_names(forest)])
-
-
-def _csv_lines(forest: Forest, kept: Kept, given: Answers) -> memoryview:
-    from budgetforest.cli.lines import csv_lines
-
-    return csv_lines(forest, list(kept.values()), given)
 
 
 def _json_lines(forest: Forest, kept: Kept, given: Answers) -> bytes:

@@ -31,7 +31,7 @@ def _some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int
     "--checkpoint",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="StepCache what is done here; after a kill the same command goes on from there, to the same forest.",
+    help="Keep what is done here; after a kill the same command goes on from there, to the same forest.",
 )
 @click.option("--drop", multiple=True, metavar="COL", help="A column that is no feature; may be repeated.")
 @click.option("--categorical", multiple=True, metavar="COL", help="A column whose numbers are categories.")
@@ -93,7 +93,7 @@ def train(
 ) -> None:
     """Train a forest within a budget and write it to a model file."""
     from budgetforest import BudgetForestClassifier, save
-    from budgetforest.files.applying import Reader
+    from budgetforest.files.applying import labelled_rows
     from budgetforest.files.learning import Wish, learn_rows
     from budgetforest.runtime.progress import late_progress
 
@@ -118,8 +118,8 @@ def train(
     )
     held = None
     if validation is not None:
-        reader = Reader(open_source(validation, None, None), rows.table.schema)
-        held = reader.labelled(target, sorted(set(rows.labels.tolist())))[:2]
+        classes = sorted(set(rows.labels.tolist()))
+        held = labelled_rows(open_source(validation, None, None), rows.table.schema, target, classes)[:2]
     model.fit(rows.table, rows.labels, validation=held, checkpoint=checkpoint)
     save(model, path)
     summary = _summary(model, len(rows.labels), path)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from budgetforest.files.header import decoded
 from budgetforest.runtime.errors import near
 
 WHOLE = re.compile(r"[+-]?\d{1,18}(\.0*)?")
@@ -15,14 +14,7 @@ UNSEEN = -1.0
 """The code of a text that training did not have."""
 
 
-def text_of(raw: Any) -> str:
-    """A cell as text; two quotes in a file stand for one."""
-    if isinstance(raw, bytes):
-        return decoded(raw, "a cell").replace('""', '"')
-    return "" if raw is None or raw != raw else str(raw)
-
-
-class Coder(dict[Any, float]):
+class Coder(dict[str | None, float]):
     """From cells to category numbers, NaN for missing ones; every distinct cell is looked at once."""
 
     def __init__(self, categories: Sequence[Any], missing: Sequence[str]) -> None:
@@ -30,11 +22,10 @@ class Coder(dict[Any, float]):
         self.missing = frozenset(missing)
         self.code = {str(category): float(place) for place, category in enumerate(categories)}
 
-    def __missing__(self, raw: Any) -> float:
-        text = text_of(raw)
-        code = math.nan if text.strip() in self.missing else self.look_up(text)
+    def __missing__(self, text: str | None) -> float:
+        code = math.nan if text is None or text.strip() in self.missing else self.look_up(text)
         if code != UNSEEN:  # else memory would grow with the rows
-            self[raw] = code
+            self[text] = code
         return code
 
     def look_up(self, text: str) -> float:

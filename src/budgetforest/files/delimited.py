@@ -1,172 +1,148 @@
-"""CSV and its relatives, block by block: compiled, with nothing but numpy and numba."""
+"""CSV and its relatives: read by DuckDB, and what is wrong in them said with its line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
-
-from budgetforest.files.cells import (
-    LF,
-    RAGGED,
-    STRAY,
-    UNCLOSED,
-    UNEVEN,
-    Cells,
-    Split,
-    split_plain,
-    split_rows,
-)
-from budgetforest.files.digits import NUMBER, OTHER, UNSURE, pack, read_numbers
-from budgetforest.files.header import LONGEST, Header, read_header
-from budgetforest.files.source import Numbers
-from budgetforest.runtime.arrays import Flags
+from budgetforest.files.header import LONGEST, Header, NotText, decoded, read_header
+from budgetforest.files.source import Rows, Source, connected, literal_path
 from budgetforest.runtime.errors import InvalidData
 
-CHUNK = 1 << 21
-"""Bytes read at a time: enough rows to predict at full speed, little memory."""
+SAMPLED = 1 << 16
+"""Bytes that tell how long rows are."""
+ENDS = "has line ends of two kinds; make them one: sed 's/\\r$//' old.csv > new.csv"
+UNCLOSED = "opens a quote that is never closed; write a quote in a cell twice"
+STRAY = "has text between a closing quote and the next delimiter; write a quote in a cell twice"
+
+Opener = Callable[[], BinaryIO]
+"""Opens a file at its first row."""
 
 
-class Delimited:
-    """A file of texts with a delimiter between them."""
+class TextSource(Source):
+    """Rows of delimited text in a file, after some lines that are skipped.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.name = str(path)
-        self.header: Header = read_header(path)
-        self.names = self.header.names
-        self.size: int | None = path.stat().st_size
+    Parameters
+    ----------
+    name : str
+        What it is, for people.
+    header : Header
+        Its columns and delimiter, and how many lines come before the rows.
+    path : Path
+        The file that DuckDB reads.
+    skip : int
+        How many of its lines to skip.
+    opened : callable
+        Opens the same rows, to look for the line of one.
+    """
 
-    def is_text(self, column: int) -> bool | None:
-        """Only the cells can tell."""
-        return None
-
-    def blocks(self) -> Iterator[TextBlock]:
-        """All rows, about ``CHUNK`` bytes at a time."""
-        lines, read, left = self.header.lines + 1, self.header.size, b""
-        with self._rows() as file:
-            while True:
-                chunk = file.read(max(CHUNK, len(left)))
-                read += len(chunk)
-                text, final = left + chunk, not chunk
-                block, split = self._split(text, final, lines, read)
-                if len(block):
-                    yield block
-                if split.problem:
-                    raise InvalidData(self._problem(split))
-                if final:
-                    return
-                left, lines = text[split.consumed :], split.lines
-                if len(left) > LONGEST:
-                    raise InvalidData(
-                        f"{self.name}: the row on line {lines} has more than {LONGEST >> 20} MB; "
-                        "probably a quote in it is not closed"
-                    )
+    def __init__(
+        self, name: str, header: Header, path: Path, skip: int, opened: Opener, size: int | None = None
+    ) -> None:
+        super().__init__(name, header.names, None, size, decimal_comma=header.delimiter != ",")
+        self.header = header
+        self._path = path
+        self._skip = skip
+        self._opened = opened
 
     @contextmanager
-    def _rows(self) -> Iterator[BinaryIO]:
-        """The file, at its first row."""
-        with self.path.open("rb") as file:
-            file.seek(self.header.size)
-            yield file
+    def opened(self) -> Iterator[Rows]:
+        """All rows, every cell a text.
 
-    def _split(self, raw: bytes, final: bool, lines: int, upto: int) -> tuple[TextBlock, Split]:
-        text = np.frombuffer(raw, np.uint8)
-        ends = np.count_nonzero(text == LF) + 1
-        room = np.count_nonzero(text == ord(self.header.delimiter)) + ends + len(self.names)
-        cells = Cells(np.empty(room, np.int32), np.empty(room, np.int32), np.empty(ends, np.int32))
-        width, delimiter = len(self.names), ord(self.header.delimiter)
-        split = Split(0, 0, lines, UNEVEN, 0)
-        if width > 1 and b'"' not in raw and (raw.endswith(b"\n") or not final):
-            split = split_plain(text, delimiter, width, lines, cells)
-        if split.problem == UNEVEN:
-            split = split_rows(text, final, delimiter, width, lines, cells)
-        used = split.rows * width
-        cells = Cells(cells.start[:used], cells.stop[:used], cells.line[: split.rows])
-        return TextBlock(raw, cells, width, self.header.delimiter != ",", upto), split
-
-    def _problem(self, split: Split) -> str:
-        """What is wrong with the row that ended the splitting."""
-        what = {
-            RAGGED: f"has {split.found} cells, the header {len(self.names)} columns; "
-            "quote cells that contain the delimiter",
-            STRAY: "has text between a closing quote and the next delimiter; write a quote in a cell twice",
-            UNCLOSED: "opens a quote that is never closed; write a quote in a cell twice",
-        }[split.problem]
-        return f"{self.name}: the row on line {split.lines} {what}"
-
-
-class TextBlock:
-    """Rows of a delimited file."""
-
-    def __init__(self, text: bytes, cells: Cells, width: int, comma: bool, upto: int) -> None:
-        self.text = text
-        self.cells = cells
-        self.width = width
-        self.comma = comma
-        self.upto = upto
-
-    def __len__(self) -> int:
-        return len(self.cells.line)
+        DuckDB is told everything, so that it guesses nothing: a path is no pattern, an ending no compression.
+        """
+        names = [f"n{j}" for j in range(len(self.names))]
+        columns = ", ".join(f"'{name}': 'varchar'" for name in names)
+        query = f"""
+            from read_csv({literal_path(self._path)}, columns = {{{columns}}}, skip = {self._skip},
+                header = false, delim = '{self.header.delimiter}', quote = '"', escape = '"',
+                allow_quoted_nulls = false, auto_detect = false, strict_mode = true, compression = 'none')
+        """
+        if len(self.names) == 1:  # else empty lines would be rows without a value
+            query += " where n0 is not null"
+        with connected() as connection:
+            yield Rows(connection, query, names)
 
     def where(self, row: int) -> str:
-        """The line on which a row begins."""
-        return f"line {self.cells.line[row]}"
+        """The line on which a row begins, which DuckDB does not tell."""
+        return f"line {self._line(row, empty=False)}"
 
-    def raw(self, column: int) -> list[bytes]:
-        """The bytes of a column's cells."""
-        text, cells = self.text, slice(column, None, self.width)
-        bounds = zip(self.cells.start[cells].tolist(), self.cells.stop[cells].tolist(), strict=True)
-        return [text[start:stop] for start, stop in bounds]
+    def _line(self, row: int, *, empty: bool) -> int:
+        """The line on which a row begins, counted with or without ``empty`` ones."""
+        csv.field_size_limit(LONGEST)
+        with self._opened() as file:
+            text = io.TextIOWrapper(file, "utf-8", "surrogateescape", newline="")
+            reader = csv.reader(text, delimiter=self.header.delimiter, skipinitialspace=True)
+            before = 0
+            for cells in reader:
+                row -= bool(cells) or empty
+                if row < 0:
+                    break
+                before = reader.line_num
+        return self.header.lines + before + 1
 
-    def numbers(
-        self, columns: Sequence[int], missing: tuple[str, ...], asked: Flags | None = None
-    ) -> Numbers:
-        """Some columns as numbers; ``true`` and ``false`` are 1 and 0."""
-        values = np.empty((len(self), len(columns)))
-        kinds = np.empty(values.shape, np.uint8)
-        places = np.array(columns, np.int32)
-        text = np.frombuffer(self.text, np.uint8)
-        left = read_numbers(
-            text,
-            self.cells,
-            self.width,
-            places,
-            np.ones(len(columns), bool) if asked is None else asked,
-            self.comma,
-            pack(missing),
-            values,
-            kinds,
-        )
-        for i, c in zip(*np.nonzero(kinds >= UNSURE), strict=True) if left else ():
-            number = self._slowly(int(i) * self.width + columns[c], kinds[i, c])
-            kinds[i, c] = OTHER if number is None else NUMBER
-            values[i, c] = np.nan if number is None else number
-        for marker in numeric(missing):
-            values[values == marker] = np.nan
-        return Numbers(values, kinds == OTHER)
+    def problem(self, message: str) -> InvalidData:
+        """What DuckDB found wrong, in our words and with its line."""
+        found = re.search(r"Line: (\d+)", message)
+        if found is None:
+            wrong = ENDS if "invalid state" in message else f"cannot be read: {message}"
+            return InvalidData(f"{self.name} {wrong}")
+        line = self._line(int(found[1]) - self._skip - 1, empty=True)  # DuckDB counts rows, not lines
+        if "utf-8" in message:
+            return InvalidData(f"{self.name}, line {line}: {self._not_text(line)}")
+        if cells := re.search(r"Found: (\d+)", message):
+            what = f"has {cells[1]} cells, the header {len(self.names)} columns; "
+            what += "quote cells that contain the delimiter"
+        elif "unterminated quote" in message:
+            what = self._wrong_quote(line)
+        elif size := re.search(r"Maximum line size of (\d+)", message):
+            what = f"has more than {int(size[1]):,} bytes; probably a quote in it is not closed"
+        else:
+            what = f"cannot be read: {message}"
+        return InvalidData(f"{self.name}: the row on line {line} {what}")
 
-    def _slowly(self, cell: int, kind: int) -> float | None:
-        """A cell that the compiled loop leaves to Python; None if it is no number after all."""
-        raw = self.text[self.cells.start[cell] : self.cells.stop[cell]].strip()
-        if kind == OTHER:
-            return TRUTH.get(raw.lower())
-        number = float(raw.replace(b",", b"."))
-        return number if np.isfinite(number) else None
+    def _at_line(self, line: int) -> bytes:
+        """The text from a line on, as much as a row may be long."""
+        with self._opened() as file:
+            for _ in range(line - self.header.lines - 1):
+                file.readline()
+            return file.read(LONGEST)
 
-
-TRUTH = {b"true": 1.0, b"false": 0.0}
-
-
-def numeric(missing: tuple[str, ...]) -> list[float]:
-    """Those missing markers that are numbers."""
-    found = []
-    for marker in missing:
+    def _wrong_quote(self, line: int) -> str:
+        text = io.StringIO(self._at_line(line).decode(errors="replace"), newline="")
         try:
-            found.append(float(marker))
-        except ValueError:
-            continue
-    return [number for number in found if number == number]
+            next(csv.reader(text, delimiter=self.header.delimiter, strict=True))
+        except csv.Error as error:
+            return STRAY if "expected after" in str(error) else UNCLOSED
+        return UNCLOSED
+
+    def _not_text(self, line: int) -> str:
+        ends = rb"[\r\n" + re.escape(self.header.delimiter.encode()) + rb"]"
+        for cell in re.split(ends, self._at_line(line)):
+            try:
+                decoded(cell, "a cell")
+            except NotText as error:
+                return str(error)
+        return "a cell is not UTF-8"
+
+
+class Delimited(TextSource):
+    """A file of texts with a delimiter between them."""
+
+    def __init__(self, path: Path, name: str | None = None) -> None:
+        header = read_header(path, name or str(path))
+
+        def opened() -> BinaryIO:
+            file = path.open("rb")
+            file.seek(header.size)
+            return file
+
+        with opened() as file:
+            sample = file.read(SAMPLED)
+        rows = (path.stat().st_size - header.size) * sample.count(b"\n") // max(len(sample), 1)
+        super().__init__(name or str(path), header, path, header.lines, opened, rows)

@@ -38,10 +38,10 @@ class Header(NamedTuple):
     """Lines up to the first row."""
 
 
-def read_header(path: Path) -> Header:
-    """The header of a file."""
+def read_header(path: Path, name: str) -> Header:
+    """The header of a file of that name."""
     with path.open("rb") as file:
-        return header_of(file, str(path))
+        return header_of(file, name)
 
 
 def header_of(file: BinaryIO, name: str) -> Header:

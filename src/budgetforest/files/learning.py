@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from budgetforest.data.table import MISSING, Schema, Table
-from budgetforest.files.coding import LearningCoder, labels_of, text_of
-from budgetforest.files.header import NotText, place_of
-from budgetforest.files.source import Source, SourceBlock
+from budgetforest.files.coding import Coder, LearningCoder, labels_of
+from budgetforest.files.header import place_of
+from budgetforest.files.source import Block, Source
 from budgetforest.runtime.arrays import FEW_CLASSES, MAX_CODES, Floats
 from budgetforest.runtime.errors import InvalidData, UnusualData
 
-COMMA = re.compile(rb"\s*[+-]?\d*,\d+\s*")
+COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 """A number with a decimal comma, in a file whose cells are separated by commas."""
 
 ProgressCallback = Callable[[int], None]
@@ -71,16 +70,14 @@ def _texts(source: Source, columns: Sequence[int], missing: tuple[str, ...]) -> 
     seen_numbers: set[int] = set()
     first: dict[int, str] = {}
     commas: set[int] = set()
-    for block in source.blocks() if open_columns else ():
-        numbers = block.numbers(open_columns, missing)
-        numeric = ~numbers.other & ~np.isnan(numbers.values)
-        seen_numbers |= {open_columns[c] for c in np.flatnonzero(numeric.any(axis=0))}
-        for c in np.flatnonzero(numbers.other.any(axis=0)):
-            if (j := open_columns[c]) not in first:
-                cells, rows = block.raw(j), np.flatnonzero(numbers.other[:, c]).tolist()
-                with placed(source.name, block, cells):
-                    first[j] = f"{text_of(cells[rows[0]])!r} on {block.where(rows[0])}"
-                commas |= {j} if _are_decimals([cells[row] for row in rows]) else set()
+    for block in source.blocks(open_columns, (), missing) if open_columns else ():
+        numeric = ~np.isnan(block.numbers).all(axis=0)
+        seen_numbers |= {open_columns[c] for c in np.flatnonzero(numeric)}
+        for j, odd in zip(open_columns, block.odd, strict=True):
+            if odd and j not in first:
+                row, text = next(iter(odd.items()))
+                first[j] = f"{text!r} on {block.where(row)}"
+                commas |= {j} if _are_decimals(odd.values()) else set()
     for j in sorted(seen_numbers & set(first) | commas):
         hint = "if that stands for a missing value, say so with --missing"
         if j in commas:
@@ -93,7 +90,7 @@ def _texts(source: Source, columns: Sequence[int], missing: tuple[str, ...]) -> 
     return found | set(first)
 
 
-def _are_decimals(cells: Sequence[bytes]) -> bool:
+def _are_decimals(cells: Collection[str]) -> bool:
     """Whether most cells look like numbers with a decimal comma."""
     return 2 * sum(COMMA.fullmatch(cell) is not None for cell in cells) > len(cells)
 
@@ -111,14 +108,19 @@ def _collect(
     parts: list[Floats] = []
     codes: list[Floats] = []
     rows = 0
-    for block in source.blocks():
-        label = coded(block, target, coders[target], source.name)
+    numeric = [j for j in features if j not in nominal]
+    for block in source.blocks(numeric, list(coders), missing):
+        label = coded(block, target, coders[target])
         kept = ~np.isnan(label)
-        part = _features(block, features, coders, missing, source.name)
+        part = np.empty((len(label), len(features)))
+        part[:, [j not in nominal for j in features]] = block.numbers
+        for c, j in enumerate(features):
+            if j in nominal:
+                part[:, c] = coded(block, j, coders[j])
         _check_categories(source, coders, target)
         parts.append(part if kept.all() else part[kept])
         codes.append(label[kept])
-        rows += len(block)
+        rows += len(label)
         tell(block.upto)
     if not rows:
         raise InvalidData(f"{source.name} has columns but no rows")
@@ -135,37 +137,9 @@ def _collect(
     return Labelled(Table(matrix, schema), labels, rows - len(labels))
 
 
-def _features(
-    block: SourceBlock,
-    features: Sequence[int],
-    coders: dict[int, LearningCoder],
-    missing: tuple[str, ...],
-    name: str,
-) -> Floats:
-    matrix = np.empty((len(block), len(features)))
-    numeric = [j for j in features if j not in coders]
-    matrix[:, [c for c, j in enumerate(features) if j not in coders]] = block.numbers(numeric, missing).values
-    for c, j in enumerate(features):
-        if j in coders:
-            matrix[:, c] = coded(block, j, coders[j], name)
-    return matrix
-
-
-def coded(block: SourceBlock, column: int, coder: dict[Any, float], name: str) -> Floats:
-    """One column of a source of that name as category numbers."""
-    cells = block.raw(column)
-    with placed(name, block, cells):
-        return np.array([coder[cell] for cell in cells])
-
-
-@contextmanager
-def placed(name: str, block: SourceBlock, cells: Sequence[Any]) -> Iterator[None]:
-    """Says of which source and where a cell is that is not UTF-8."""
-    try:
-        yield
-    except NotText as error:
-        row = next(row for row, cell in enumerate(cells) if cell == error.raw)
-        raise InvalidData(f"{name}, {block.where(row)}: {error}") from None
+def coded(block: Block, column: int, coder: Coder) -> Floats:
+    """One column as category numbers."""
+    return np.array([coder[cell] for cell in block.texts[column]])
 
 
 def _check_categories(source: Source, coders: dict[int, LearningCoder], target: int) -> None:

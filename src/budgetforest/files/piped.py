@@ -2,40 +2,86 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import BinaryIO
 
-from budgetforest.files.delimited import Delimited
-from budgetforest.files.header import header_of
+from budgetforest.files.delimited import TextSource
+from budgetforest.files.header import LONGEST, header_of
+from budgetforest.files.source import Block, Source
+from budgetforest.runtime.errors import InvalidData
+
+CHUNK = 1 << 24
+"""Bytes read at a time: enough rows for DuckDB to be at full speed, little memory."""
 
 
-class Piped(Delimited):
-    """Delimited text in an open file; its rows can be read a second time if the file can be rewound."""
+class Piped(Source):
+    """Delimited text in an open file, whose rows are read once.
+
+    Complete rows, about ``CHUNK`` bytes at a time, are written to a temporary file that DuckDB reads.
+    """
 
     def __init__(self, file: BinaryIO, name: str) -> None:
-        self.name = name
         self.header = header_of(file, name)
-        self.names = self.header.names
-        self.size = None
+        super().__init__(name, self.header.names, None, None)
         self._file = file
-        self._begun = False
 
-    @contextmanager
-    def _rows(self) -> Iterator[BinaryIO]:
-        """The file, which stands at its first row when it is read for the first time."""
-        if self._begun:
-            self._file.seek(self.header.size)
-        self._begun = True
-        yield self._file
+    def blocks(
+        self, numeric: Sequence[int], texts: Sequence[int], missing: tuple[str, ...]
+    ) -> Iterator[Block]:
+        """All rows, part by part."""
+        upto = 0
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "rows.csv"
+            for text, lines in self._parts():
+                path.write_bytes(text)
+                header = self.header._replace(lines=lines)
+                part = TextSource(self.name, header, path, 0, partial(io.BytesIO, text))
+                before = upto
+                for block in part.blocks(numeric, texts, missing):
+                    upto = before + block.upto
+                    yield block._replace(upto=upto)
+
+    def _parts(self) -> Iterator[tuple[bytes, int]]:
+        """Complete rows, and how many lines came before them."""
+        left, lines = b"", self.header.lines
+        while chunk := self._file.read(max(CHUNK, len(left))):
+            text = left + chunk
+            end = last_row_end(text)
+            rows, left = text[:end], text[end:]
+            if rows and not rows.isspace():
+                yield rows, lines
+            lines += rows.count(b"\n")
+            if len(left) > LONGEST:
+                raise InvalidData(
+                    f"{self.name}: the row on line {lines + 1} has more than {LONGEST >> 20} MB; "
+                    "probably a quote in it is not closed"
+                )
+        if left.strip():
+            yield left, lines
+
+
+def last_row_end(text: bytes) -> int:
+    """Where the last complete row ends: a line end after an even number of quotes."""
+    end, quotes = len(text), text.count(b'"')
+    while (at := text.rfind(b"\n", 0, end)) >= 0:
+        quotes -= text.count(b'"', at, end)
+        if quotes % 2 == 0:
+            return at + 1
+        end = at
+    return 0
 
 
 @contextmanager
-def copied(pipe: BinaryIO) -> Iterator[BinaryIO]:
-    """What a pipe holds, in a temporary file without a name: whatever happens, none is left."""
-    with tempfile.TemporaryFile() as file:
-        shutil.copyfileobj(pipe, file, 1 << 20)
-        file.seek(0)
-        yield file
+def copied(pipe: BinaryIO) -> Iterator[Path]:
+    """What a pipe holds, in a temporary file that can be read again."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.csv"
+        with path.open("wb") as file:
+            shutil.copyfileobj(pipe, file, 1 << 20)
+        yield path

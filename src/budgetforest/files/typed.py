@@ -1,185 +1,114 @@
 """Sources that know their types: Parquet, Arrow and Feather files, and the rows of a SQL query.
 
-Files are read by pyarrow, queries answered by DuckDB (its own files, Postgres, or any file that it reads) and
-by Python's sqlite3. All of them arrive as Arrow batches.
+DuckDB reads Parquet and answers queries (its own files, Postgres, or any file that it reads). Arrow
+files come through pyarrow, SQLite's rows through Python's sqlite3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from budgetforest.files.coding import text_of
-from budgetforest.files.delimited import numeric
 from budgetforest.files.header import unique
-from budgetforest.files.source import Numbers
-from budgetforest.runtime.arrays import Flags
+from budgetforest.files.source import Rows, Source, connected, literal_path
 from budgetforest.runtime.errors import InvalidData, MissingExtra
 
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from duckdb import DuckDBPyConnection as Connection
+
 BATCH = 1 << 15
-"""Rows of a batch, at most."""
-FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc"}
+"""Rows of SQLite that are handed over at a time."""
+PARQUET = (".parquet", ".pq")
+FORMATS = (*PARQUET, ".arrow", ".feather", ".ipc")
+"""Endings of files that know their types; all others are delimited text."""
 
 
-class Typed:
-    """Rows as Arrow batches."""
+class Typed(Source):
+    """Rows of any types."""
 
-    def __init__(self, name: str, schema: Any, size: int | None, read: Callable[[], Iterable[Any]]) -> None:
-        self.name = name
-        self.names = unique(schema.names, name)
-        self.size = size
-        self._types = schema.types
-        self._read = read
+    def __init__(
+        self, name: str, opened: Callable[[], AbstractContextManager[Rows]], *, counted: bool
+    ) -> None:
+        self._opened = opened
+        with opened() as rows:
+            given = rows.connection.sql(rows.query)
+            size = given.count("*").fetchall()[0][0] if counted else None
+            super().__init__(name, unique(given.columns, name), given.types, size)
 
-    def is_text(self, column: int) -> bool | None:
-        """By the type of the column."""
-        kind = self._types[column]
-        if not _is_numeric(kind) and not _is_text(kind):
-            raise InvalidData(
-                f"column {self.names[column]!r} holds values of type {kind}; features are numbers, booleans "
-                "or texts: leave it out with --drop"
-            )
-        return _is_text(kind)
+    def opened(self) -> AbstractContextManager[Rows]:
+        """All rows."""
+        return self._opened()
 
-    def blocks(self) -> Iterator[TypedBlock]:
-        """All rows, batch by batch."""
-        rows = 0
-        for batch in self._read():
-            if batch.num_rows:
-                yield TypedBlock(batch, rows)
-            rows += batch.num_rows
-
-
-class TypedBlock:
-    """Rows of one batch."""
-
-    def __init__(self, batch: Any, before: int) -> None:
-        self.batch = batch
-        self.before = before
-        self.upto = before + batch.num_rows
-
-    def __len__(self) -> int:
-        return int(self.batch.num_rows)
-
-    def where(self, row: int) -> str:
-        """The number of a row, from 1."""
-        return f"row {self.before + row + 1}"
-
-    def raw(self, column: int) -> list[Any]:
-        """The values of a column."""
-        return self.batch.column(column).to_pylist()  # type: ignore[no-any-return]
-
-    def numbers(
-        self, columns: Sequence[int], missing: tuple[str, ...], asked: Flags | None = None
-    ) -> Numbers:
-        """Some columns as numbers, all of them; texts are read as in a file."""
-        values = np.empty((len(self), len(columns)))
-        other = np.zeros(values.shape, bool)
-        for c, column in enumerate(columns):
-            array = self.batch.column(column)
-            if _is_numeric(array.type):
-                values[:, c] = _doubles(array)
-            else:
-                read = [_number(text_of(value), missing) for value in array.to_pylist()]
-                other[:, c] = [number is None for number in read]
-                values[:, c] = [np.nan if number is None else number for number in read]
-        other |= np.isinf(values)
-        for marker in numeric(missing):
-            values[values == marker] = np.nan
-        return Numbers(values, other)
-
-
-def _doubles(array: Any) -> Any:
-    from pyarrow import types
-
-    if types.is_decimal(array.type):  # cast directly they round twice, and differ from what a CSV gives
-        array = array.cast("string")
-    return array.cast("float64").to_numpy(zero_copy_only=False)
-
-
-def _number(text: str, missing: tuple[str, ...]) -> float | None:
-    if text.strip() in missing:
-        return np.nan
-    try:
-        return float(text) if "_" not in text else None
-    except ValueError:
-        return None
-
-
-def _is_numeric(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_boolean(kind)
-        or types.is_decimal(kind)
-        or types.is_null(kind)
-    )
-
-
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(
-        types.is_string(kind)
-        or types.is_large_string(kind)
-        or types.is_string_view(kind)
-        or (types.is_dictionary(kind) and _is_text(kind.value_type))
-    )
+    def problem(self, message: str) -> InvalidData:
+        """What DuckDB says."""
+        return InvalidData(f"the query failed: {message}")
 
 
 def open_file(path: Path) -> Typed:
     """A Parquet, Arrow or Feather file."""
-    _needs("pyarrow", f"{path.suffix} files")
-    import pyarrow as pa
-    from pyarrow import dataset
+    import duckdb
 
     try:
-        data = dataset.dataset(path, format=FORMATS[path.suffix.lower()])
-        rows = data.count_rows()
-    except (pa.ArrowInvalid, OSError) as error:
+        if path.suffix.lower() in PARQUET:
+            return Typed(str(path), lambda: _parquet(path), counted=True)
+        _needs_pyarrow(f"{path.suffix} files")
+        return Typed(str(path), lambda: _arrow(path), counted=True)
+    except (duckdb.Error, OSError, ValueError) as error:  # pyarrow's are ValueErrors
         raise InvalidData(f"cannot read {str(path)!r}: {error}") from error
-    return Typed(str(path), data.schema, rows, lambda: data.to_batches(batch_size=BATCH, batch_readahead=2))
+
+
+@contextmanager
+def _parquet(path: Path) -> Iterator[Rows]:
+    with connected() as connection:
+        yield _rows(connection, f"from read_parquet({literal_path(path)})")
+
+
+@contextmanager
+def _arrow(path: Path) -> Iterator[Rows]:
+    from pyarrow import dataset
+
+    with connected() as connection:
+        connection.register("given", dataset.dataset(path, format="ipc"))
+        yield _rows(connection, "from given")
 
 
 def open_query(sql: str, database: str | None) -> Typed:
     """The rows of a query against ``app.duckdb``, ``sqlite:app.db``, ``postgres://...``, or files."""
-    _needs("pyarrow", "SQL queries")
     if database is not None and database.startswith("sqlite:"):
+        _needs_pyarrow("queries of SQLite")
         path = database.removeprefix("sqlite:").removeprefix("//")
-        return _from_batches(sql, lambda: _sqlite_batches(sql, path))
-    _needs("duckdb", "SQL queries")
-    return _from_batches(sql, lambda: _duckdb_batches(sql, database))
-
-
-def _from_batches(sql: str, read: Callable[[], Iterator[Any]]) -> Typed:
-    first = next(read(), None)
-    if first is None:
+        source = Typed(sql, lambda: _sqlite(sql, path), counted=False)
+    else:
+        source = Typed(sql, lambda: _duckdb(sql, database), counted=False)
+    if next(source.blocks((), (), ()), None) is None:
         raise InvalidData(f"the query gives no rows: {sql}")
-    return Typed(sql, first.schema, None, read)
+    return source
 
 
-def _duckdb_batches(sql: str, database: str | None) -> Iterator[Any]:
+@contextmanager
+def _duckdb(sql: str, database: str | None) -> Iterator[Rows]:
     import duckdb
 
+    remote = database is not None and database.startswith(("postgres:", "postgresql:"))
     try:
-        remote = database is not None and database.startswith(("postgres:", "postgresql:"))
-        connection = duckdb.connect(
-            ":memory:" if remote or database is None else database,
-            read_only=not remote and database is not None,
-        )
-        with connection:
+        in_memory = remote or database is None
+        with connected() if in_memory else duckdb.connect(database, read_only=True) as connection:
             if remote:
                 quoted = str(database).replace("'", "''")
                 connection.execute(f"attach '{quoted}' as remote (type postgres, read_only)")
                 connection.execute("use remote")
-            yield from connection.sql(sql).to_arrow_reader(BATCH)
+            yield _rows(connection, sql.strip().removesuffix(";"))
     except duckdb.Error as error:
         raise InvalidData(f"the query failed: {_without_password(str(error), database)}") from None
+
+
+def _rows(connection: Connection, query: str) -> Rows:
+    """The rows of a query; within another one columns of one name have different ones."""
+    return Rows(connection, query, connection.sql(f"from ({query}\n)").columns)
 
 
 def _without_password(message: str, database: str | None) -> str:
@@ -190,28 +119,45 @@ def _without_password(message: str, database: str | None) -> str:
     return message.replace(f":{password}@", ":***@") if password else message
 
 
-def _sqlite_batches(sql: str, path: str) -> Iterator[Any]:
+@contextmanager
+def _sqlite(sql: str, path: str) -> Iterator[Rows]:
     import sqlite3
 
     import pyarrow as pa
 
     if not Path(path).is_file():
         raise InvalidData(f"there is no SQLite file {path!r}; write --from sqlite:path/to/file.db")
-    connection = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro", uri=True)
     try:
-        cursor = connection.execute(sql)
-        names = [column[0] for column in cursor.description or ()]
-        while rows := cursor.fetchmany(BATCH):
-            columns = [pa.array(column) for column in zip(*rows, strict=True)]
-            yield pa.record_batch(columns, names=names)
+        uri = f"{Path(path).resolve().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as database:
+            batches = _sqlite_batches(database.execute(sql))
+            first = next(batches, None)
+            if first is None:
+                raise InvalidData(f"the query gives no rows: {sql}")
+
+            def every() -> Iterator[Any]:
+                yield first
+                for batch in batches:
+                    yield batch.cast(first.schema)
+
+            with connected() as connection:
+                connection.register("given", pa.RecordBatchReader.from_batches(first.schema, every()))
+                yield _rows(connection, "from given")
     except (sqlite3.Error, pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InvalidData(f"the query failed: {error}") from error
-    finally:
-        connection.close()
 
 
-def _needs(package: str, what: str) -> None:
+def _sqlite_batches(cursor: Any) -> Iterator[Any]:
+    import pyarrow as pa
+
+    names = [column[0] for column in cursor.description or ()]
+    while rows := cursor.fetchmany(BATCH):
+        columns = [pa.array(column) for column in zip(*rows, strict=True)]
+        yield pa.record_batch(columns, names=names)
+
+
+def _needs_pyarrow(what: str) -> None:
     from importlib.util import find_spec
 
-    if find_spec(package) is None:
-        raise MissingExtra(f'{what} need {package}: pip install "budgetforest[data]"')
+    if find_spec("pyarrow") is None:
+        raise MissingExtra(f'{what} need pyarrow: pip install "budgetforest[data]"')

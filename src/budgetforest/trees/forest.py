@@ -264,13 +264,6 @@ def slack_of(forest: Forest) -> float:
     return 1e-9 * forest.n_trees if forest.voting == Voting.SOFT else 0.0
 
 
-def asked_features(forest: Forest) -> Flags:
-    """(m) the features that some tree asks for."""
-    asked = np.zeros(len(forest.schema.names), bool)
-    asked[forest.nodes.feature[forest.nodes.feature != LEAF]] = True
-    return asked
-
-
 def importances(forest: Forest) -> Floats:
     """(m) each feature's share in the drop of Gini impurity, weighted by rows; boosted, of the loss."""
     nodes = forest.nodes
