@@ -57,7 +57,7 @@ class Reader:
 
     def matrix(self, block: Block) -> Floats:
         """The features of some rows as numbers."""
-        for place, odd in enumerate(block.odd):
+        for place, odd in block.odd.items():
             for row, text in odd.items():
                 raise self._mismatch(block, row, self.columns[self._numeric[place]], text, None)
         if not self._coders:

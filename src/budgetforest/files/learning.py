@@ -73,8 +73,8 @@ def _texts(source: Source, columns: Sequence[int], missing: tuple[str, ...]) -> 
     for block in source.blocks(open_columns, (), missing) if open_columns else ():
         numeric = ~np.isnan(block.numbers).all(axis=0)
         seen_numbers |= {open_columns[c] for c in np.flatnonzero(numeric)}
-        for j, odd in zip(open_columns, block.odd, strict=True):
-            if odd and j not in first:
+        for c, odd in block.odd.items():
+            if (j := open_columns[c]) not in first:
                 row, text = next(iter(odd.items()))
                 first[j] = f"{text!r} on {block.where(row)}"
                 commas |= {j} if _are_decimals(odd.values()) else set()

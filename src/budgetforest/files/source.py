@@ -31,14 +31,24 @@ class Block(NamedTuple):
 
     numbers: Floats
     """(n, numeric columns) NaN where missing."""
-    odd: list[dict[int, str]]
-    """For each numeric column the cells that are neither a number nor missing, by row."""
+    odd: dict[int, dict[int, str]]
+    """Cells that are neither a number nor missing: their texts by column of ``numbers``, then by row."""
     texts: dict[int, list[str | None]]
     """The columns that were asked for as texts."""
     upto: int
     """Rows of the source up to the end of this block."""
     where: Callable[[int], str]
     """Where a row of this block is, for people: ``line 7``."""
+
+
+class Wanted(NamedTuple):
+    """Which columns are read, and how."""
+
+    numeric: tuple[int, ...]
+    texts: tuple[int, ...]
+    missing: tuple[str, ...]
+    as_doubles: bool = False
+    """Whether numeric columns come as doubles, and nothing is said of cells that are none."""
 
 
 class Rows(NamedTuple):
@@ -97,36 +107,27 @@ class Source:
     def blocks(
         self, numeric: Sequence[int], texts: Sequence[int], missing: tuple[str, ...]
     ) -> Iterator[Block]:
-        """All rows: some columns as numbers, some as texts.
+        """All rows: some columns as numbers, some as texts."""
+        return self._read(Wanted(tuple(numeric), tuple(texts), missing))
 
-        Delimited text is read without the texts of numeric columns as long as all cells are numbers, which
-        takes two thirds of the time; from the first block on that has others, with them.
-        """
+    def opened(self, wanted: Wanted) -> AbstractContextManager[Rows]:
+        """The rows, from the beginning."""
+        raise NotImplementedError
+
+    def _read(self, wanted: Wanted, before: int = 0) -> Iterator[Block]:
+        """The rows after some of them."""
         import duckdb
         import nanoarrow
 
-        before, with_odd = 0, self._types is not None
         try:
-            with self.opened() as rows:
-                while True:
-                    query = self._query(rows, numeric, texts, with_odd=with_odd)
-                    if before:  # else DuckDB would read with one thread
-                        query += f" offset {before}"
-                    for batch in nanoarrow.ArrayStream(rows.connection.sql(query)):
-                        block = self._block(batch, numeric, texts, missing, before, with_odd=with_odd)
-                        if not with_odd and not np.isfinite(block.numbers).all():
-                            break
-                        yield block
-                        before = block.upto
-                    else:
-                        return
-                    with_odd = True
+            with self.opened(wanted) as rows:
+                query = self._query(rows, wanted) + (f" offset {before}" if before else "")
+                for batch in nanoarrow.ArrayStream(rows.connection.sql(query)):
+                    block = self._block(batch, wanted, before)
+                    yield block
+                    before = block.upto
         except (duckdb.Error, RuntimeError) as error:  # nanoarrow's is a RuntimeError
             raise self.problem(str(error)) from None
-
-    def opened(self) -> AbstractContextManager[Rows]:
-        """The rows, from the beginning."""
-        raise NotImplementedError
 
     def where(self, row: int) -> str:
         """Where a row is, counted from 0."""
@@ -136,47 +137,35 @@ class Source:
         """What DuckDB says, in our words."""
         return InvalidData(f"cannot read {self.name!r}: {message}")
 
-    def _block(
-        self,
-        batch: Any,
-        numeric: Sequence[int],
-        texts: Sequence[int],
-        missing: tuple[str, ...],
-        before: int,
-        *,
-        with_odd: bool,
-    ) -> Block:
+    def _block(self, batch: Any, wanted: Wanted, before: int) -> Block:
         """The rows of an Arrow batch, whose columns are those of ``_query``."""
         columns = iter(batch.iter_children())
-        numbers = np.empty((len(batch), len(numeric)))
-        for c in range(len(numeric)):
+        numbers = np.empty((len(batch), len(wanted.numeric)))
+        for c in range(numbers.shape[1]):
             column = next(columns)
             numbers[:, c] = np.asarray(column.buffer(1))
             numbers[~_is_given(column), c] = np.nan
-        odd = [
-            _settle(numbers[:, c], next(columns), missing) if with_odd else {} for c in range(len(numeric))
-        ]
-        for marker in _numeric(missing):
+        odd = {}
+        for c in range(0 if wanted.as_doubles else numbers.shape[1]):
+            if found := _settle(numbers[:, c], next(columns), wanted.missing):
+                odd[c] = found
+        for marker in _numeric(wanted.missing):
             numbers[numbers == marker] = np.nan
-        cells = {j: next(columns).to_pylist() for j in texts}
+        cells = {j: next(columns).to_pylist() for j in wanted.texts}
         return Block(numbers, odd, cells, before + len(batch), lambda row: self.where(before + row))
 
-    def _query(self, rows: Rows, numeric: Sequence[int], texts: Sequence[int], *, with_odd: bool) -> str:
-        """Numbers, then the texts of those that are none (``with_odd``), then texts.
+    def _query(self, rows: Rows, wanted: Wanted) -> str:
+        """Numbers, then the texts of those that are none, then texts.
 
         With ten thousand columns much that SQL offers is slow: aliases, ``coalesce``, nested relations.
         """
+        numeric, texts = wanted.numeric, wanted.texts
         names = {j: '"' + rows.columns[j].replace('"', '""') + '"' for j in {*numeric, *texts}}
-        numbers = [f"{self._number(j, names[j])} as d{j}" for j in numeric]
-        cells = [
-            *(f"d{j}" for j in numeric),
-            *(
-                f"case when isfinite(d{j}) then null else {names[j]}::varchar end"
-                for j in numeric
-                if with_odd
-            ),
-            *(self._text(j, names[j]) for j in texts),
-        ]
+        numbers = [f"{names[j] if wanted.as_doubles else self._number(j, names[j])} as d{j}" for j in numeric]
+        cells = [f"d{j}" for j in numeric]
+        if not wanted.as_doubles:
+            cells += [f"case when isfinite(d{j}) then null else {names[j]}::varchar end" for j in numeric]
+        cells += [self._text(j, names[j]) for j in texts]
         return (
             f"select {', '.join(f'{cell} as o{n}' for n, cell in enumerate(cells)) or '1'} "
             f"from (select {', '.join([*names.values(), *numbers]) or '1'} from ({rows.query}\n))"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from budgetforest.files.header import unique
-from budgetforest.files.source import Rows, Source, connected, literal_path
+from budgetforest.files.source import Rows, Source, Wanted, connected, literal_path
 from budgetforest.runtime.errors import InvalidData, MissingExtra
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Typed(Source):
             size = given.count("*").fetchall()[0][0] if counted else None
             super().__init__(name, unique(given.columns, name), given.types, size)
 
-    def opened(self) -> AbstractContextManager[Rows]:
+    def opened(self, wanted: Wanted) -> AbstractContextManager[Rows]:
         """All rows."""
         return self._opened()
 
