@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from budgetforest.growing.cost_aware import LEAST_GAIN, Growth, grow_saving
+from budgetforest.growing.cost_aware import LEAST_GAIN, Growth, grow_cost_aware
 from budgetforest.runtime.arrays import LEAF
 from budgetforest.trees.tree import BY_CATEGORY, next_node
 from samples import parts_of, priced, sample_of
@@ -25,7 +25,7 @@ def entropy(labels, weight):
 
 
 def best_saving(X, y, weight, rows, owned, opened, costs, rate, nominal):
-    """The largest saving that any split of these rows has, with the price of each feature."""
+    """The largest gain that any split of these rows has, with the price of each feature."""
     best = 0.0
     for j in range(X.shape[1]):
         lacking = rows[~owned[j, rows]]
@@ -57,7 +57,7 @@ def test_every_split_has_the_largest_saving(data, prices, rate, grouped, with_no
     costs = priced(prices[:m], groups, [p / 2 for p in prices[:m]])
     k = int(y.max()) + 1
     sample = sample_of(X, y, nominal=nominal)
-    trees = islice(grow_saving(sample, growth_for(m, k, rate=rate), costs, 0, False), 3)
+    trees = islice(grow_cost_aware(sample, growth_for(m, k, rate=rate), costs, 0, False), 3)
     weight = np.ones(len(y))
     owned = np.zeros((m, len(y)), bool)
     opened = np.zeros((len(costs.group_names), len(y)), bool)
@@ -89,7 +89,7 @@ def test_only_the_pool_is_used(data, left_out):
     X, y = data
     pool = np.arange(X.shape[1]) != left_out
     growth = growth_for(X.shape[1], int(y.max()) + 1, pool=pool, random_cuts=True)
-    for tree in islice(grow_saving(sample_of(X, y), growth, priced(np.ones(X.shape[1])), 1, False), 3):
+    for tree in islice(grow_cost_aware(sample_of(X, y), growth, priced(np.ones(X.shape[1])), 1, False), 3):
         assert left_out not in tree.feature
 
 
@@ -99,7 +99,7 @@ def test_at_a_high_rate_only_free_features_are_used(data):
     cost = np.ones(X.shape[1])
     cost[0] = 0
     growth = growth_for(X.shape[1], int(y.max()) + 1, rate=1e6)
-    for tree in islice(grow_saving(sample_of(X, y), growth, priced(cost), 1, True), 3):
+    for tree in islice(grow_cost_aware(sample_of(X, y), growth, priced(cost), 1, True), 3):
         assert set(tree.feature.tolist()) <= {LEAF, 0}
 
 
@@ -119,7 +119,7 @@ def test_later_trees_ride_on_what_is_paid():
     used = {}
     for rate in (0.0, 0.1):
         growth = growth_for(12, 2, rate=rate, tries=0.5)
-        trees = list(islice(grow_saving(sample_of(X, y), growth, priced(np.ones(12)), 0, True), 10))
+        trees = list(islice(grow_cost_aware(sample_of(X, y), growth, priced(np.ones(12)), 0, True), 10))
         used[rate] = np.mean([len(set().union(*(met(tree, row) for tree in trees))) for row in X])
     assert used[0.1] < 0.85 * used[0.0]
 
@@ -129,7 +129,7 @@ def test_free_riders_acquire_nothing():
     X = rng.normal(size=(300, 8))
     y = (X[:, :4].sum(axis=1) > 0).astype(int)
     growth = growth_for(8, 2, rate=0.05, tries=0.5)
-    grown = grow_saving(sample_of(X, y), growth, priced(np.ones(8)), 0, bootstrap=False, payers=2)
+    grown = grow_cost_aware(sample_of(X, y), growth, priced(np.ones(8)), 0, bootstrap=False, payers=2)
     payers, riders = list(islice(grown, 2)), list(islice(grown, 4))
     assert all(tree.feature[0] != LEAF for tree in riders)
     for row in X:
@@ -143,8 +143,8 @@ def test_row_order_changes_nothing(data, bootstrap):
     growth = growth_for(X.shape[1], int(y.max()) + 1, rate=0.01, tries=0.6, random_cuts=True)
     turned = np.random.default_rng(0).permutation(len(y))
     costs = priced(np.ones(X.shape[1]))
-    one = islice(grow_saving(sample_of(X, y), growth, costs, 3, bootstrap), 2)
-    two = islice(grow_saving(sample_of(X[turned], y[turned]), growth, costs, 3, bootstrap), 2)
+    one = islice(grow_cost_aware(sample_of(X, y), growth, costs, 3, bootstrap), 2)
+    two = islice(grow_cost_aware(sample_of(X[turned], y[turned]), growth, costs, 3, bootstrap), 2)
     for a, b in zip(one, two, strict=True):
         for left, right in zip(a, b, strict=True):
             np.testing.assert_array_equal(left, right)
@@ -156,9 +156,9 @@ def test_a_weight_of_two_is_the_row_twice(data, bootstrap):
     times = 1 + np.arange(len(y)) % 3
     growth = growth_for(X.shape[1], int(y.max()) + 1, rate=0.01, tries=0.6)
     costs = priced(np.ones(X.shape[1]))
-    one = islice(grow_saving(sample_of(X, y, times), growth, costs, 3, bootstrap), 1)
+    one = islice(grow_cost_aware(sample_of(X, y, times), growth, costs, 3, bootstrap), 1)
     many = sample_of(X.repeat(times, 0), y.repeat(times))
-    two = islice(grow_saving(many, growth, costs, 3, bootstrap), 1)
+    two = islice(grow_cost_aware(many, growth, costs, 3, bootstrap), 1)
     for a, b in zip(one, two, strict=True):
         for left, right in zip(a, b, strict=True):
             np.testing.assert_array_equal(left, right)
@@ -168,5 +168,5 @@ def test_a_weight_of_two_is_the_row_twice(data, bootstrap):
 def test_children_have_enough_rows(data, least):
     X, y = data
     growth = growth_for(X.shape[1], int(y.max()) + 1, least_rows=least)
-    for tree in islice(grow_saving(sample_of(X, y), growth, priced(np.ones(X.shape[1])), 0, False), 2):
+    for tree in islice(grow_cost_aware(sample_of(X, y), growth, priced(np.ones(X.shape[1])), 0, False), 2):
         assert (tree.counts.sum(axis=1)[1:] >= least).all()

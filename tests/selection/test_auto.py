@@ -396,8 +396,8 @@ def test_boosting_goes_on_while_it_helps(monkeypatch):
 
 @pytest.mark.parametrize(("riders", "payers"), [(True, 5), (False, math.inf)])
 def test_free_riders_are_an_option(rows, monkeypatch, riders, payers):
-    grow, seen = backend.grow_saving, set()
-    monkeypatch.setattr(backend, "grow_saving", lambda *given: seen.add(given[-1]) or grow(*given))
+    grow, seen = backend.grow_cost_aware, set()
+    monkeypatch.setattr(backend, "grow_cost_aware", lambda *given: seen.add(given[-1]) or grow(*given))
     BudgetForestClassifier(8, max_trees=20, random_state=0, free_riders=riders).fit(*rows[:2])
     assert seen == {payers}
 

@@ -24,7 +24,7 @@ STORY_BUDGET = 16
 REPORT = "demo-report.html"
 
 
-class Measured(NamedTuple):
+class CostAndError(NamedTuple):
     """Mean cost and error on test rows."""
 
     cost: float
@@ -39,7 +39,7 @@ def run(console: Console, folds: int = 3) -> list[dict[str, float]]:
         f"\nHandwritten digits, shipped with scikit-learn: {len(y)} rows, {X.shape[1]} pixels at a cost of "
         f"1 each, {folds} folds.\nThe first run on a machine compiles for some seconds.\n"
     )
-    measured: dict[int, list[tuple[Measured, Measured]]] = {trees: [] for trees in TREES}
+    measured: dict[int, list[tuple[CostAndError, CostAndError]]] = {trees: [] for trees in TREES}
     splits = list(StratifiedKFold(folds, shuffle=True, random_state=0).split(X, y))
     for train, test in track(splits, "training", console=console, transient=True):
         model = BudgetForestClassifier(max_trees=30, random_state=0, n_jobs=-1)
@@ -50,8 +50,8 @@ def run(console: Console, folds: int = 3) -> list[dict[str, float]]:
             forest = RandomForestClassifier(trees, random_state=0, n_jobs=-1).fit(X[train], y[train])
             paid = charge(from_sklearn(forest, model.costs_), X[test], Answer.LABEL).spent.mean()
             at = model.at_budget(paid)
-            mine = Measured(at.acquisition_cost(X[test]).mean(), 1 - at.score(X[test], y[test]))
-            measured[trees].append((mine, Measured(paid, 1 - forest.score(X[test], y[test]))))
+            mine = CostAndError(at.acquisition_cost(X[test]).mean(), 1 - at.score(X[test], y[test]))
+            measured[trees].append((mine, CostAndError(paid, 1 - forest.score(X[test], y[test]))))
     compared = [_compared(trees, pairs) for trees, pairs in measured.items()]
     console.print(_table(compared))
     chosen = model.at_budget(STORY_BUDGET)
@@ -70,7 +70,7 @@ def _write_report(console: Console, model: BudgetForestClassifier, X: Any, y: An
         console.print(f"\nThe report is in [bold]{path.resolve()}[/bold]: open it in a browser.")
 
 
-def _compared(trees: int, pairs: list[tuple[Measured, Measured]]) -> dict[str, float]:
+def _compared(trees: int, pairs: list[tuple[CostAndError, CostAndError]]) -> dict[str, float]:
     """Means over the folds."""
     (cost, error), (budget, plain_error) = np.mean(pairs, axis=0).tolist()
     return {"trees": trees, "budget": budget, "plain_error": plain_error, "cost": cost, "error": error}

@@ -17,7 +17,7 @@ from distributed import Future
 from budgetforest.dask.binning import coded
 from budgetforest.dask.cluster import Cluster
 from budgetforest.dask.evaluation import meter_on
-from budgetforest.dask.forests import boosted_trees, reusing_trees, saving_trees, spread_trees
+from budgetforest.dask.forests import boosted_trees, cost_aware_trees, reusing_trees, spread_trees
 from budgetforest.dask.global_order import turns_of
 from budgetforest.dask.growers import Growers
 from budgetforest.dask.level_growth import are_few
@@ -33,7 +33,7 @@ from budgetforest.selection.backend import (
     Boosted,
     BoostingPolicy,
     LocalBackend,
-    Measured,
+    TreeMeter,
     first_rows,
 )
 from budgetforest.selection.crossfit import n_turns
@@ -82,7 +82,7 @@ class DaskBackend:
         """Trees of Algorithm 1."""
         return spread_trees(self.cluster, self.rows, self.settings.seed, self.settings.max_trees, plan)
 
-    def meter(self, context: Context) -> Measured:
+    def meter(self, context: Context) -> TreeMeter:
         """Sums over blocks."""
         return meter_on(self.cluster, self.judged, self.validation, context, self.settings)
 
@@ -101,7 +101,7 @@ class DaskBackend:
         """Several trees at a time."""
         costs, seed = self.settings.costs, self.settings.seed
         draws = self.rows.draws if bootstrap else 0
-        return saving_trees(self.cluster, self.rows, growth, costs, draws, seed, number)
+        return cost_aware_trees(self.cluster, self.rows, growth, costs, draws, seed, number)
 
     def reusing(self, growth: Growth, number: int, payers: float) -> Callable[[], list[Tree]]:
         """One tree after the other, when they are asked for."""

@@ -14,19 +14,19 @@ from distributed import Future
 from budgetforest.dask.cluster import Cluster
 from budgetforest.data.rows import Rows, Totals
 from budgetforest.inference.ledger import Ledger
-from budgetforest.selection.backend import Measured, meter_of
+from budgetforest.selection.backend import TreeMeter, meter_of
 from budgetforest.selection.evaluation import Meter, exact_sum
 from budgetforest.selection.settings import Settings
 from budgetforest.trees.forest import Context
 from budgetforest.trees.tree import Tree
 
-Sums = tuple[Fraction, Fraction]
+WeightSums = tuple[Fraction, Fraction]
 """Shares of cost and error."""
 
 
 def meter_on(
     cluster: Cluster, blocks: list[Future], total: Totals | None, context: Context, settings: Settings
-) -> Measured:
+) -> TreeMeter:
     """A meter whose rows stay on the workers; without rows nobody knows."""
     if total is None:
         return meter_of(None, context, settings, None)
@@ -51,7 +51,7 @@ def open_meter(rows: Rows, total: int, context: Context, settings: Settings) -> 
     return meter, None
 
 
-def with_tree(before: tuple[Meter, Sums | None], tree: Tree) -> tuple[Meter, Sums | None]:
+def with_tree(before: tuple[Meter, WeightSums | None], tree: Tree) -> tuple[Meter, WeightSums | None]:
     """The meter with one more tree, and what it measures, as a new one: tasks may be run again."""
     meter = copy.copy(before[0])
     meter.scores, meter.met, meter.forests = meter.scores.copy(), meter.met.copy(), meter.forests.copy()
@@ -61,6 +61,6 @@ def with_tree(before: tuple[Meter, Sums | None], tree: Tree) -> tuple[Meter, Sum
     return meter, (exact_sum(parts[0]), exact_sum(parts[1])) if parts else None
 
 
-def sums_of(measured: tuple[Meter, Sums | None]) -> Sums | None:
+def sums_of(measured: tuple[Meter, WeightSums | None]) -> WeightSums | None:
     """What was measured."""
     return measured[1]

@@ -35,7 +35,7 @@ def spread_trees(
     yield from in_batches(cluster, rows, Greedy(plan), rows.draws, seed, most)
 
 
-def saving_trees(
+def cost_aware_trees(
     cluster: Cluster, rows: Spread, growth: Growth, costs: Costs, draws: int, seed: int, number: int
 ) -> Iterator[Tree]:
     """So many trees that do not depend on each other, the same as those of ``cost_aware.grow_one``."""
@@ -57,7 +57,7 @@ def in_batches(
 def reusing_trees(
     cluster: Cluster, rows: Spread, growth: Growth, costs: Costs, seed: int, number: int, payers: float
 ) -> Iterator[Tree]:
-    """So many trees in view of what rows have acquired in those before, as ``grow_saving`` grows them."""
+    """So many trees in view of what rows have acquired in those before, as ``grow_cost_aware`` grows them."""
     group = cluster.hold(costs.group)
     state = cluster.each(first_state, rows.blocks, costs, True, NO_SCORES)
     for at in range(number):

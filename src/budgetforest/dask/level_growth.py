@@ -22,10 +22,10 @@ from budgetforest.dask.partial_tree import Level, PartialTree, hang_children, wh
 from budgetforest.dask.strategies import (
     Gathered,
     Nodes,
+    NodeSums,
     RowBlock,
     State,
     Strategy,
-    Sums,
     added,
     for_growth,
     joined,
@@ -218,12 +218,12 @@ def stand(block: RowBlock, weight: int, draws: int, keys: Keys, takes_all: bool)
 
 def count(
     block: RowBlock, state: State, standing: Standing, strategy: Strategy, first: int, last: int
-) -> Sums:
+) -> NodeSums:
     """What is counted of some nodes."""
     return strategy.add_up(block, state, standing, first, last)
 
 
-def choose(sums: Sums, columns: Columns, strategy: Strategy, nodes: Nodes) -> Splits:
+def choose(sums: NodeSums, columns: Columns, strategy: Strategy, nodes: Nodes) -> Splits:
     """The best splits."""
     return strategy.choose(columns, sums, nodes)
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from budgetforest.data.binning import Columns
 from budgetforest.data.costs import Costs
 from budgetforest.growing.boosting import Boost, Slopes, boosted_below, slopes_at, sums_for
-from budgetforest.growing.cost_aware import Acquired, Growth, nothing_acquired, saving_below
+from budgetforest.growing.cost_aware import Acquired, Growth, cost_aware_below, nothing_acquired
 from budgetforest.growing.greedytree import grow_below, with_all_branches
 from budgetforest.growing.level_boosting import choose_boosts, slopes_of_block
-from budgetforest.growing.level_cost_aware import choose_savings, follow_tree, lacking_in_block, take_met
+from budgetforest.growing.level_cost_aware import choose_cost_aware, follow_tree, lacking_in_block, take_met
 from budgetforest.growing.level_greedy import Splits, Standing, cells_of, choose_splits, counts_of_block
 from budgetforest.growing.workspace import Plan
 from budgetforest.runtime.arrays import Counts, Flags, Ids, Keys
@@ -48,7 +48,7 @@ class State(NamedTuple):
     """Of the loss at these scores."""
 
 
-class Sums(NamedTuple):
+class NodeSums(NamedTuple):
     """What is added up over the rows of a block, and then over blocks."""
 
     cells: NDArray[Any]
@@ -88,11 +88,11 @@ class Strategy(Protocol):
         """Whether rows that are not drawn go along, since it matters what they acquire."""
         ...
 
-    def add_up(self, block: RowBlock, state: State, standing: Standing, first: int, last: int) -> Sums:
+    def add_up(self, block: RowBlock, state: State, standing: Standing, first: int, last: int) -> NodeSums:
         """The sums of a block for the nodes from ``first`` up to ``last``."""
         ...
 
-    def choose(self, columns: Columns, sums: Sums, nodes: Nodes) -> Splits:
+    def choose(self, columns: Columns, sums: NodeSums, nodes: Nodes) -> Splits:
         """The best split of every node."""
         ...
 
@@ -116,16 +116,16 @@ class Greedy(NamedTuple):
         """Nothing is remembered."""
         return False
 
-    def add_up(self, block: RowBlock, state: State, standing: Standing, first: int, last: int) -> Sums:
+    def add_up(self, block: RowBlock, state: State, standing: Standing, first: int, last: int) -> NodeSums:
         """Class counts by code."""
         begin = cells_of(block.columns)
         k = self.plan.n_classes
-        return Sums(
+        return NodeSums(
             counts_of_block(block.columns, block.label, standing, begin, first, last, k),
             nothing_lacking(last - first),
         )
 
-    def choose(self, columns: Columns, sums: Sums, nodes: Nodes) -> Splits:
+    def choose(self, columns: Columns, sums: NodeSums, nodes: Nodes) -> Splits:
         """The splits of least risk."""
         return choose_splits(columns, self.plan, sums.cells, nodes.keys, nodes.depth == 0)
 
@@ -139,7 +139,7 @@ class Greedy(NamedTuple):
 
 
 class CostAware(NamedTuple):
-    """Growth by saving, which knows what is paid if it has a rate."""
+    """Cost-aware growth, which knows what is paid if it has a rate."""
 
     growth: Growth
     costs: Costs
@@ -154,27 +154,27 @@ class CostAware(NamedTuple):
         """Only with a rate."""
         return self.growth.rate > 0
 
-    def add_up(self, block: RowBlock, state: State, standing: Standing, first: int, last: int) -> Sums:
+    def add_up(self, block: RowBlock, state: State, standing: Standing, first: int, last: int) -> NodeSums:
         """Class counts by code, and who lacks what."""
         pool, k = self.growth.pool, self.growth.n_classes
         begin = cells_of(block.columns, pool)
-        return Sums(
+        return NodeSums(
             counts_of_block(block.columns, block.label, standing, begin, first, last, k),
             lacking_in_block(state.owned, self.costs.group, pool, standing, first, last)
             if self.growth.rate
             else nothing_lacking(last - first),
         )
 
-    def choose(self, columns: Columns, sums: Sums, nodes: Nodes) -> Splits:
+    def choose(self, columns: Columns, sums: NodeSums, nodes: Nodes) -> Splits:
         """The splits that save most."""
         lacking = without_met(sums.lacking, nodes.met, self.costs.group)
-        return choose_savings(columns, self.growth, self.costs, sums.cells, lacking, nodes.keys)
+        return choose_cost_aware(columns, self.growth, self.costs, sums.cells, lacking, nodes.keys)
 
     def finish(self, rows: Gathered, members: Ids, nodes: Nodes, at: int) -> Tree:
         """The local grower."""
         columns, label, times, state = rows
         take_met(state.owned, members, nodes.met[at], self.costs.bare)
-        return saving_below(
+        return cost_aware_below(
             columns, label, times, members, self.growth, self.costs, state.owned, nodes.keys[at]
         )
 
@@ -196,18 +196,18 @@ class Boosting(NamedTuple):
         """Every row has a score."""
         return True
 
-    def add_up(self, block: RowBlock, state: State, standing: Standing, first: int, last: int) -> Sums:
+    def add_up(self, block: RowBlock, state: State, standing: Standing, first: int, last: int) -> NodeSums:
         """Slopes by code, and who lacks what."""
         pool = self.boost.pool
         begin = cells_of(block.columns, pool)
-        return Sums(
+        return NodeSums(
             slopes_of_block(block.columns.codes, state.slopes, standing, begin, first, last),
             lacking_in_block(state.owned, self.costs.group, pool, standing, first, last)
             if self.boost.rate
             else nothing_lacking(last - first),
         )
 
-    def choose(self, columns: Columns, sums: Sums, nodes: Nodes) -> Splits:
+    def choose(self, columns: Columns, sums: NodeSums, nodes: Nodes) -> Splits:
         """The splits that save most."""
         lacking = without_met(sums.lacking, nodes.met, self.costs.group)
         return choose_boosts(columns, self.boost, self.costs, sums.cells, lacking, nodes.keys, nodes.depth)
@@ -253,9 +253,9 @@ def groups_met(met: Flags, group: Ids) -> Flags:
     return found
 
 
-def added(parts: Sequence[Sums]) -> Sums:
+def added(parts: Sequence[NodeSums]) -> NodeSums:
     """The sums of several blocks."""
-    return Sums._make(sum(columns[1:], start=columns[0]) for columns in zip(*parts, strict=True))
+    return NodeSums._make(sum(columns[1:], start=columns[0]) for columns in zip(*parts, strict=True))
 
 
 # What rows remember ------------------------------------------------------------------------------

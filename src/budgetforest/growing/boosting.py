@@ -77,7 +77,7 @@ Slopes = NDArray[np.int32]
 """(n, 2q) gradients of the log loss, then its curvatures; q = 1 suffices for two classes."""
 
 
-class Sums(NamedTuple):
+class SlopeSums(NamedTuple):
     """Room for the sums of a node's rows: how many there are, their gradients, then their curvatures."""
 
     by_code: Counts
@@ -146,7 +146,7 @@ def boosted_below(
     owned: Acquired,
     key: np.uint64,
     scores: Counts,
-    sums: Sums,
+    sums: SlopeSums,
 ) -> Tree:
     """The part of a tree below the node of this key, on its rows; it is added to their ``scores``."""
     tree = room_for_nodes(2 * len(rows) + 1, boost.n_classes)
@@ -157,10 +157,10 @@ def boosted_below(
     return only_first(tree, size)._replace(branches=branches)
 
 
-def sums_for(columns: Columns, n_classes: int, n_rows: int) -> Sums:
+def sums_for(columns: Columns, n_classes: int, n_rows: int) -> SlopeSums:
     """Memory for trees on so many rows."""
     codes, q = int(columns.n_codes.max()) + 2, 1 if n_classes == 2 else n_classes
-    return Sums(
+    return SlopeSums(
         np.zeros((codes, 1 + 2 * q), np.int64),
         np.empty(1 + 2 * q, np.int64),
         np.empty(1 + 2 * q, np.int64),
@@ -214,7 +214,7 @@ def boosted_tree(
     root_key: np.uint64,
     scores: Counts,
     tree: Tree,
-    sums: Sums,
+    sums: SlopeSums,
 ) -> tuple[int, Ids]:
     """Grow a tree, and add what its leaves give to the ``scores`` of all rows. Returns size and branches."""
     cells = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
@@ -281,7 +281,7 @@ def boosted_tree(
 
 
 @inner
-def _add_up(slopes: Slopes, times: Ids, rows: Ids, sums: Sums) -> int:
+def _add_up(slopes: Slopes, times: Ids, rows: Ids, sums: SlopeSums) -> int:
     """Sums of a node's rows, and those that were drawn side by side; returns how many these are."""
     found = 0
     sums.all[:] = 0
@@ -345,9 +345,9 @@ def _best_split(
     owned: Acquired,
     key: np.uint64,
     worth: float,
-    sums: Sums,
+    sums: SlopeSums,
 ) -> Split:
-    """The largest saving among the features that are tried."""
+    """The largest gain among the features that are tried."""
     best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
     m = len(boost.pool)
     step = next_step(int(np.int64(START)), False, key, columns.key, boost.pool, boost.tries)
@@ -380,7 +380,7 @@ def shift_of(columns: Columns, j: int) -> int:
 
 @inner
 def gain_of(
-    columns: Columns, j: int, low: int, high: int, worth: float, boost: Boost, sums: Sums
+    columns: Columns, j: int, low: int, high: int, worth: float, boost: Boost, sums: SlopeSums
 ) -> tuple[float, int, int]:
     """Nats that a feature saves whose sums by coarse code are at hand: (nats, last code left, route)."""
     last = columns.n_codes[j] - 1
@@ -419,7 +419,7 @@ def _by_code(
 
 @inner
 def _numeric_gain(
-    low: int, high: int, missing: int, worth: float, least_rows: int, sums: Sums
+    low: int, high: int, missing: int, worth: float, least_rows: int, sums: SlopeSums
 ) -> tuple[float, int, int]:
     """Nats that the best cut saves: (nats, last code on the left, route). Missing values try both sides."""
     q = len(sums.all) // 2

@@ -96,7 +96,7 @@ class Workspace(NamedTuple):
     """n log n of small n."""
 
 
-def grow_saving(
+def grow_cost_aware(
     sample: Sample, growth: Growth, costs: Costs, seed: int, bootstrap: bool, payers: float = math.inf
 ) -> Iterator[Tree]:
     """Trees without end, each grown in view of what rows have acquired in those before.
@@ -127,10 +127,10 @@ def grow_one(
     times = bootstrapped(sample, key) if bootstrap else np.array(sample.weight)
     # rows that were not drawn go along where it matters what they acquire
     rows = (np.arange(len(times)) if growth.rate else np.flatnonzero(times)).astype(np.int32)
-    return saving_below(sample.columns, labels_of(sample), times, rows, growth, costs, owned, key)
+    return cost_aware_below(sample.columns, labels_of(sample), times, rows, growth, costs, owned, key)
 
 
-def saving_below(
+def cost_aware_below(
     columns: Columns,
     label: Ids,
     times: Ids,
@@ -143,7 +143,7 @@ def saving_below(
     """The part of a tree below the node of this key, on its rows, which then have what they met."""
     tree = room_for_nodes(2 * int((times[rows] > 0).sum()) + 1, growth.n_classes)
     work = workspace_for(columns, growth.n_classes, len(rows))
-    size, branches = saving_tree(columns, label, times, rows, growth, costs.bare, owned, key, tree, work)
+    size, branches = cost_aware_tree(columns, label, times, rows, growth, costs.bare, owned, key, tree, work)
     tree.floor[0] = np.nan
     return with_all_branches(only_first(tree, size)._replace(branches=branches))
 
@@ -169,7 +169,7 @@ def small_logs() -> Floats:
 
 
 @kernel
-def saving_tree(
+def cost_aware_tree(
     columns: Columns,
     label: Ids,
     times: Ids,
@@ -181,7 +181,7 @@ def saving_tree(
     tree: Tree,
     work: Workspace,
 ) -> tuple[int, Ids]:
-    """Split by the largest saving while there is one. Fills ``tree``; returns its size and branches."""
+    """Split by the largest gain while there is one. Fills ``tree``; returns its size and branches."""
     cells = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
     branches = np.empty(0, np.int32)
     n_branches = 0
@@ -270,7 +270,7 @@ def _best_split(
     mixed: float,
     work: Workspace,
 ) -> Split:
-    """The largest saving among the features that are tried."""
+    """The largest gain among the features that are tried."""
     best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
     m = len(growth.pool)
     step = next_step(int(np.int64(START)), False, key, columns.key, growth.pool, growth.tries)

@@ -10,7 +10,7 @@ from budgetforest.growing.boosting import (
     LEAST_GAIN,
     Boost,
     Slopes,
-    Sums,
+    SlopeSums,
     gain_of,
     score_of,
     shift_of,
@@ -38,7 +38,7 @@ from budgetforest.trees.tree import MISSING_RIGHT
 def slopes_of_block(
     codes: Codes, slopes: Slopes, standing: Standing, begin: Counts, first: int, last: int
 ) -> Counts:
-    """(nodes, cells, 2 q + 2) sums by code: those of ``boosting.Sums``, and rows drawn or not."""
+    """(nodes, cells, 2 q + 2) sums by code: those of ``boosting.SlopeSums``, and rows drawn or not."""
     n, width = slopes.shape
     sums = np.zeros((last - first, int(begin[-1]), width + 2), np.int64)
     add_slopes(codes, slopes, standing, first, begin, sums, np.empty((3, n), np.int64))
@@ -70,7 +70,7 @@ def add_slopes(
 def choose_boosts(
     columns: Columns, boost: Boost, costs: Costs, sums: Counts, lacking: Counts, keys: Keys, depth: int
 ) -> Splits:
-    """The largest saving at every node of a depth, from its ``sums`` and what its rows lack."""
+    """The largest gain at every node of a depth, from its ``sums`` and what its rows lack."""
     begin = cells_of(columns, boost.pool)
     whole = whole_of(sums, begin)
     k = boost.n_classes
@@ -94,7 +94,7 @@ def choose_boosts(
 
 
 @kernel
-def judge_nodes(whole: Counts, speed: float, room: Sums, score: Counts, impurity: Floats) -> None:
+def judge_nodes(whole: Counts, speed: float, room: SlopeSums, score: Counts, impurity: Floats) -> None:
     """What each node adds to every class, and what that is worth, from its sums (d, 2 q + 2)."""
     for at in range(len(whole)):
         take_all(whole[at], room)
@@ -103,7 +103,7 @@ def judge_nodes(whole: Counts, speed: float, room: Sums, score: Counts, impurity
 
 
 @inner
-def take_all(whole: Counts, room: Sums) -> None:
+def take_all(whole: Counts, room: SlopeSums) -> None:
     """The sums of a node."""
     for s in range(len(room.all)):
         room.all[s] = whole[s]
@@ -119,7 +119,7 @@ def search_boosts(
     lacking: Counts,
     begin: Counts,
     keys: Keys,
-    room: Sums,
+    room: SlopeSums,
     splits: Splits,
 ) -> None:
     """Fill in feature, cut, threshold and route of every node."""

@@ -58,15 +58,15 @@ def count_lacking(
                         lacking[node, j, 1] += standing.times[t, i]
 
 
-def choose_savings(
+def choose_cost_aware(
     columns: Columns, growth: Growth, costs: Costs, counts: NDArray[np.int32], lacking: Counts, keys: Keys
 ) -> Splits:
-    """The largest saving at every node, from its ``counts`` (d, cells, k) and what its rows lack."""
+    """The largest gain at every node, from its ``counts`` (d, cells, k) and what its rows lack."""
     begin = cells_of(columns, growth.pool)
     splits = no_splits(whole_of(counts, begin))
     splits.floor[:] = np.nan
     work = workspace_for(columns, growth.n_classes, 0)
-    search_savings(columns, growth, costs.bare, counts, lacking, begin, keys, work, splits)
+    search_cost_aware(columns, growth, costs.bare, counts, lacking, begin, keys, work, splits)
     first, below = children_of(counts, begin, splits)
     size = below.sum(axis=1)
     splits = splits._replace(
@@ -81,7 +81,7 @@ def choose_savings(
 
 
 @kernel
-def search_savings(
+def search_cost_aware(
     columns: Columns,
     growth: Growth,
     prices: Prices,

@@ -1,7 +1,7 @@
 """``method="auto"``: forests that err least at every budget, whoever's idea they are.
 
 *Pools* of features, each a part of the one before, are found by backward elimination: what saves boosted
-trees least per price leaves first. On every pool forests grow by saving (``cost_aware``): with the
+trees least per price leaves first. On every pool forests grow with prices in view (``cost_aware``): with the
 best cuts, with random ones, and with a rate that makes rows reuse what they have; and trees are boosted
 (``boosting``) at such a rate and, gently, at a quarter of it. Rows leave each of them by probable exit at a
 ladder of thresholds. All are measured on validation rows.
@@ -163,7 +163,7 @@ def grow_pools(
         yield found
         boosted = [candidate.trees for candidate in found if candidate.recipe.cuts == "boosted"]
         # backward elimination: what saves boosted trees least per price leaves
-        features = smaller_pool(features, savings(boosted[-1], len(features)), settings.costs)
+        features = smaller_pool(features, feature_gains(boosted[-1], len(features)), settings.costs)
         if n_bundles(few, settings.costs) > FEW:
             few = features
         # the last feature is chosen among the few before it, by error instead of entropy
@@ -313,7 +313,7 @@ def rate_for(features: Flags, settings: Settings, train: Totals) -> float:
     return nats / (2 * price) if settings.rate is None else settings.rate
 
 
-def savings(trees: list[Tree], n_features: int) -> Floats:
+def feature_gains(trees: list[Tree], n_features: int) -> Floats:
     """(m) by how much each feature lowers the loss of boosted trees, in nats of all rows."""
     total = np.zeros(n_features)
     for tree in trees:

@@ -18,7 +18,7 @@ from budgetforest.data.binning import to_columns
 from budgetforest.data.costs import Costs
 from budgetforest.data.rows import Rows, Totals, totals_of
 from budgetforest.growing.boosting import Boost, boosted_trees
-from budgetforest.growing.cost_aware import Acquired, Growth, grow_one, grow_saving
+from budgetforest.growing.cost_aware import Acquired, Growth, grow_cost_aware, grow_one
 from budgetforest.growing.greedytree import Sample, stream_of_trees
 from budgetforest.growing.split import Splitter
 from budgetforest.growing.workspace import Plan
@@ -38,7 +38,7 @@ BoostingPolicy: TypeAlias = Callable[
     [Callable[[Boost], Iterator[Tree]], Callable[[list[Tree], Context], float]], Boosted
 ]
 """Decides how many rounds: takes a source of endless trees, and their error on validation rows."""
-Measured: TypeAlias = Callable[[Tree], tuple[float, float] | None]
+TreeMeter: TypeAlias = Callable[[Tree], tuple[float, float] | None]
 """Adds a tree to a forest: its mean cost and error on validation rows, None where they are not measured."""
 
 
@@ -56,7 +56,7 @@ class Backend(Protocol):
         """Trees of GREEDYTREE 0, 1, 2, ..., as many as may be asked for."""
         ...
 
-    def meter(self, context: Context) -> Measured:
+    def meter(self, context: Context) -> TreeMeter:
         """Cost and error of a forest that grows tree by tree."""
         ...
 
@@ -69,7 +69,7 @@ class Backend(Protocol):
         ...
 
     def reusing(self, growth: Growth, number: int, payers: float) -> Callable[[], list[Tree]]:
-        """Begin to grow so many trees that reuse what is paid (``grow_saving``); a call waits for them."""
+        """Begin to grow so many trees that reuse what is paid (``grow_cost_aware``); a call waits."""
         ...
 
     def boosted(self, policy: BoostingPolicy) -> Callable[[], Boosted]:
@@ -112,7 +112,7 @@ class LocalBackend:
         settings = self.settings
         return stream_of_trees(self.sample, plan, settings.seed, self.growers, self.ahead, settings.max_trees)
 
-    def meter(self, context: Context) -> Measured:
+    def meter(self, context: Context) -> TreeMeter:
         """Measured by all threads."""
         return meter_of(self.judged, context, self.settings, self.pool)
 
@@ -193,7 +193,7 @@ def sample_of(train: Rows, settings: Settings, pool: Executor) -> Sample:
 
 def meter_of(
     validation: Rows | None, context: Context, settings: Settings, pool: Executor | None
-) -> Measured:
+) -> TreeMeter:
     """Cost and error of a growing forest; without validation rows nobody knows."""
     if validation is None:
         return lambda tree: (math.nan, math.nan)
@@ -208,7 +208,7 @@ def reuse_here(
     number: int, sample: Sample, growth: Growth, costs: Costs, seed: int, payers: float
 ) -> list[Tree]:
     """So many trees, each grown in view of those before."""
-    return list(islice(while_awaited(grow_saving(sample, growth, costs, seed, True, payers)), number))
+    return list(islice(while_awaited(grow_cost_aware(sample, growth, costs, seed, True, payers)), number))
 
 
 def boost_here(policy: BoostingPolicy, sample: Sample, validation: Rows, settings: Settings) -> Boosted:

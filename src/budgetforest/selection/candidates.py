@@ -12,7 +12,7 @@ class Recipe(NamedTuple):
     """How the trees of a forest were grown."""
 
     alpha: float = -1.0
-    """The paper's method with this threshold; -1 for growth by saving, which the rest describes."""
+    """The paper's method with this threshold; -1 for cost-aware growth, which the rest describes."""
     features: int = 0
     """How many features were in the pool."""
     cuts: str = "best"
@@ -49,7 +49,7 @@ class Point(NamedTuple):
 
     @property
     def alpha(self) -> float:
-        """The paper's threshold, NaN for growth by saving."""
+        """The paper's threshold, NaN for cost-aware growth."""
         return self.recipe.alpha if self.recipe.alpha >= 0 else math.nan
 
     def __str__(self) -> str:

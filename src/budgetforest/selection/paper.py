@@ -11,7 +11,7 @@ from itertools import chain, count, islice
 
 from budgetforest.runtime.arrays import LEAF
 from budgetforest.runtime.progress import ProgressCallback, quiet
-from budgetforest.selection.backend import Backend, Measured
+from budgetforest.selection.backend import Backend, TreeMeter
 from budgetforest.selection.candidates import PLAIN, Candidate, Point, Recipe
 from budgetforest.selection.path import within
 from budgetforest.selection.settings import Settings, context_of, plan_of
@@ -55,7 +55,7 @@ def paper_candidates(
 
 def budget_rf(
     trees: Iterable[Tree],
-    meter: Measured,
+    meter: TreeMeter,
     budget: float,
     most: int,
     recipe: Recipe = PLAIN,
@@ -89,7 +89,7 @@ def growing_alphas() -> Iterator[float]:
         yield ALPHAS[-1] * 2**doublings
 
 
-def _told(measure: Measured, what: str, most: int, tell: ProgressCallback) -> Measured:
+def _told(measure: TreeMeter, what: str, most: int, tell: ProgressCallback) -> TreeMeter:
     """The same, and ``tell`` hears of every tree."""
     trees = count(1)
 
