@@ -26,7 +26,6 @@ from budgetforest.growing.greedytree import Sample, bootstrapped, labels_of
 from budgetforest.growing.histogram import Cells
 from budgetforest.growing.node_stack import (
     NodeStack,
-    Parting,
     Split,
     edge_after,
     fill_empty_branches,
@@ -90,7 +89,6 @@ class SlopeSums(NamedTuple):
     """(n) the rows of a node that were drawn."""
     each: Counts
     """(n, 1 + 2q) of each of these alone."""
-    parting: Parting
     stack: NodeStack
     """The note of a node is its depth."""
     n_drawn: Counts
@@ -166,8 +164,7 @@ def sums_for(columns: Columns, n_classes: int, n_rows: int) -> SlopeSums:
         np.empty(1 + 2 * q, np.int64),
         np.empty(n_rows, np.int32),
         np.empty((n_rows, 1 + 2 * q), np.int64),
-        Parting(np.empty(codes + 1, np.int64), np.empty(max(n_rows, codes), np.int32)),
-        stack_for(n_rows + codes),
+        stack_for(n_rows + codes, codes, np.empty(max(n_rows, codes), np.int32)),
         np.empty(2 * n_rows + 1, np.int64),
     )
 
@@ -220,7 +217,7 @@ def boosted_tree(
     cells = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
     all_rows = np.empty(0, np.int32)  # those that were not drawn get scores, too
     branches = np.empty(0, np.int32)
-    n_branches = 0
+    used = 0
     nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
     push(sums.stack, nothing, nothing, len(rows), nothing - 1, nothing, nothing, root_key)
     top = nothing + 1
@@ -256,8 +253,8 @@ def boosted_tree(
         if best.route != BY_CATEGORY:
             tree.threshold[node] = edge_after(columns, j, best.cut)
         missing = int(np.int64(columns.n_codes[best.feature]))
-        if best.route == BY_CATEGORY:
-            branches = room_for_branches(branches, n_branches, missing + 1)
+        more = missing + 1 if best.route == BY_CATEGORY else 0
+        branches = room_for_branches(branches, used, more)
         top = push_children(
             cells,
             rows,
@@ -268,16 +265,14 @@ def boosted_tree(
             all_rows,
             tree,
             branches,
-            n_branches,
-            sums.parting,
+            used,
             sums.stack,
             top,
             depth + 1,
         )
-        if best.route == BY_CATEGORY:
-            n_branches += missing + 1
+        used += more
     fill_empty_branches(sums.n_drawn[:size], tree, branches)
-    return size, branches[:n_branches]
+    return size, branches[:used]
 
 
 @inner

@@ -33,7 +33,6 @@ from budgetforest.growing.greedytree import (
 from budgetforest.growing.histogram import Cells
 from budgetforest.growing.node_stack import (
     NodeStack,
-    Parting,
     Split,
     edge_after,
     make_leaf,
@@ -90,7 +89,6 @@ class Workspace(NamedTuple):
     """(codes + 1, k) class counts by code; the last used code is that of missing values."""
     below: Counts
     """(k) class counts of the rows up to a cut."""
-    parting: Parting
     stack: NodeStack
     logs: Floats
     """n log n of small n."""
@@ -154,8 +152,7 @@ def workspace_for(columns: Columns, k: int, n_rows: int) -> Workspace:
     return Workspace(
         np.zeros((codes, k), np.int64),
         np.empty(k, np.int64),
-        Parting(np.empty(codes + 1, np.int64), np.empty(max(n_rows, codes), np.int32)),
-        stack_for(n_rows + codes),
+        stack_for(n_rows + codes, codes, np.empty(max(n_rows, codes), np.int32)),
         small_logs(),
     )
 
@@ -184,7 +181,7 @@ def cost_aware_tree(
     """Split by the largest gain while there is one. Fills ``tree``; returns its size and branches."""
     cells = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
     branches = np.empty(0, np.int32)
-    n_branches = 0
+    used = 0
     nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
     push(work.stack, nothing, nothing, len(rows), nothing - 1, nothing, nothing, root_key)
     top = nothing + 1
@@ -218,27 +215,13 @@ def cost_aware_tree(
         if best.route != BY_CATEGORY:
             tree.threshold[node] = edge_after(columns, j, best.cut)
         missing = int(np.int64(columns.n_codes[best.feature]))
-        if best.route == BY_CATEGORY:
-            branches = room_for_branches(branches, n_branches, missing + 1)
+        more = missing + 1 if best.route == BY_CATEGORY else 0
+        branches = room_for_branches(branches, used, more)
         top = push_children(
-            cells,
-            rows,
-            taken,
-            node,
-            best,
-            missing,
-            times,
-            tree,
-            branches,
-            n_branches,
-            work.parting,
-            work.stack,
-            top,
-            taken.note,
+            cells, rows, taken, node, best, missing, times, tree, branches, used, work.stack, top, taken.note
         )
-        if best.route == BY_CATEGORY:
-            n_branches += missing + 1
-    return size, branches[:n_branches]
+        used += more
+    return size, branches[:used]
 
 
 @inner

@@ -146,23 +146,14 @@ def greedy_tree(
 
     Fills ``tree``; returns its number of nodes and its branches.
     """
-    # each field is taken once: numba counts references to arrays, and compiles every access
-    measure = plan.measure
-    features = search.features
-    stack = work.stack
-    total = work.total
-    shares = work.shares
-    near_ends = work.near_ends
-    near_times = work.near_times
-    counts = tree.counts
+    # fields are taken once: numba counts references to arrays, and compiles every access
+    measure, counts = plan.measure, tree.counts
+    total, shares, near, near_ends, near_times, stack = work
     far = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
-    near = Cells(work.near, len(near_times), 1)
-    if measure.bisect:
-        near = Cells(work.near, 1, search.bounds.near.shape[1])
     certain = plan.splitter != RANDOM and not columns.gaps.any()
     all_drawn = np.empty(0, np.int32)  # every row here was drawn
     branches = np.empty(0, np.int32)
-    n_branches = 0
+    used = 0
     nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
     push(stack, nothing, nothing, len(rows), nothing - 1, nothing, len(plan.cost), root_key)
     top = nothing + 1
@@ -180,16 +171,11 @@ def greedy_tree(
         if top + 1 < near_until:
             near_until = 0
         cells = near if near_until > 0 else far
+        its_ends = near_ends if near_until > 0 else ends
+        its_times = near_times if near_until > 0 else times
         # Algorithm 1: a node with F(S) = 0 is a leaf
         classes = gather(
-            here,
-            near_ends if near_until > 0 else ends,
-            near_times if near_until > 0 else times,
-            counts[node],
-            measure.symmetric,
-            search.times,
-            search.ends,
-            total,
+            here, its_ends, its_times, counts[node], measure.symmetric, search.times, search.ends, total
         )
         n = weigh(counts[node], measure.unit, shares[0])
         impurity = evaluate(measure.impurity, shares[0])
@@ -203,7 +189,7 @@ def greedy_tree(
         # the whole subtree below fits the copy: it is made once, and serves until the stack is back here
         if near_until == 0 and len(here) <= len(near_times):
             near_until = top + 1
-            bring_near(far, near, ends, times, here, features[:n_features], near_ends, near_times)
+            bring_near(far, near, ends, times, here, search.features[:n_features], near_ends, near_times)
             cells = near
         # the risk R(t) of every feature, the least wins (line 12); none that is finite: a leaf
         above = top if taken.parent >= 0 else -1
@@ -217,27 +203,13 @@ def greedy_tree(
         tree.route[node] = best.route
         # a child for every outcome
         missing = int(np.int64(columns.n_codes[best.feature]))
-        if best.route == BY_CATEGORY:
-            branches = room_for_branches(branches, n_branches, missing + 1)
+        more = missing + 1 if best.route == BY_CATEGORY else 0
+        branches = room_for_branches(branches, used, more)
         top = push_children(
-            cells,
-            rows,
-            taken,
-            node,
-            best,
-            missing,
-            all_drawn,
-            tree,
-            branches,
-            n_branches,
-            work.parting,
-            stack,
-            top,
-            n_features,
+            cells, rows, taken, node, best, missing, all_drawn, tree, branches, used, stack, top, n_features
         )
-        if best.route == BY_CATEGORY:
-            n_branches += missing + 1
-    return size, branches[:n_branches]
+        used += more
+    return size, branches[:used]
 
 
 @inner

@@ -213,7 +213,7 @@ def search_splits(
         best_cost = 0.0
         best_drop = 0.0
         for j in range(len(plan.cost)):
-            size = profile_from(here[begin[j] : begin[j + 1]], work.parting.buffer[:classes], search.profile)
+            size = profile_from(here[begin[j] : begin[j + 1]], work.stack.buffer[:classes], search.profile)
             # lemma 2.1: the floor of the tree, as ``least_per_drop`` finds it for rows at hand
             if at_roots:
                 drop = impurity - search_nominal(search.profile, size, node, plan.measure)
@@ -246,7 +246,7 @@ def search_splits(
 def take_total(by_code: NDArray[np.int32], plan: Plan, work: GrowthWorkspace) -> int:
     """Class counts of a node from those of one feature; returns how many classes it has.
 
-    ``work.parting.buffer`` holds the classes: all, or where F allows it those that have rows.
+    ``work.stack.buffer`` holds the classes: all, or where F allows it those that have rows.
     """
     classes = 0
     for c in range(plan.n_classes):
@@ -256,7 +256,7 @@ def take_total(by_code: NDArray[np.int32], plan: Plan, work: GrowthWorkspace) ->
         work.shares[0, c] = total * plan.measure.unit
         if total > 0 or not plan.measure.symmetric:
             work.total[classes] = total
-            work.parting.buffer[classes] = c
+            work.stack.buffer[classes] = c
             classes += 1
     return classes
 

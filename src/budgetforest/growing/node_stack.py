@@ -31,6 +31,10 @@ class NodeStack(NamedTuple):
     depth, or how many features are worth trying."""
     keys: Keys
     """(n) what random draws at the node are keyed by."""
+    begin: Counts
+    """Where the rows of each category begin, when a node is parted."""
+    buffer: Ids
+    """Memory to part rows with."""
 
 
 class Taken(NamedTuple):
@@ -42,14 +46,6 @@ class Taken(NamedTuple):
     slot: int
     note: int
     key: np.uint64
-
-
-class Parting(NamedTuple):
-    """Memory to part the rows of a node with."""
-
-    begin: Counts
-    """Where the rows of each category begin."""
-    buffer: Ids
 
 
 class Split(NamedTuple):
@@ -65,9 +61,10 @@ class Split(NamedTuple):
     """Where missing values go, or ``BY_CATEGORY``."""
 
 
-def stack_for(n_nodes: int) -> NodeStack:
-    """Room for so many waiting nodes."""
-    return NodeStack(np.empty((n_nodes, 5), np.int64), np.empty(n_nodes, np.uint64))
+def stack_for(n_nodes: int, n_codes: int, buffer: Ids) -> NodeStack:
+    """Room for so many waiting nodes; ``buffer`` has room for the rows of the largest."""
+    nodes, keys = np.empty((n_nodes, 5), np.int64), np.empty(n_nodes, np.uint64)
+    return NodeStack(nodes, keys, np.empty(n_codes + 1, np.int64), buffer)
 
 
 @inner
@@ -124,12 +121,14 @@ def push_children(
     tree: Tree,
     branches: Ids,
     n_branches: int,
-    parting: Parting,
     stack: NodeStack,
     top: int,
     note: int,
 ) -> int:
     """Part the rows of a node by its split, and let its children wait; returns the new top.
+
+    rows:  | ... | left: code <= cut | right: code > cut | ... |     ``missing`` go where ``split.route`` says
+           start                   middle               stop
 
     ``missing`` is the code of missing values. A category has a child if it has rows; where ``drawn`` says how
     often rows were drawn (it may be empty), one of them must have been.
@@ -138,19 +137,19 @@ def push_children(
     here = rows[start:stop]
     if split.route != BY_CATEGORY:
         to_left = split.route == MISSING_LEFT
-        middle = start + partition(cells, j, here, split.cut, to_left, missing, parting.buffer)
+        middle = start + partition(cells, j, here, split.cut, to_left, missing, stack.buffer)
         left, right = int(np.int64(LEFT)), int(np.int64(RIGHT))  # literals would be compiled once more
         push(stack, top, middle, stop, node, right, note, mix(taken.key, np.uint64(1)))
         push(stack, top + 1, start, middle, node, left, note, mix(taken.key, np.uint64(0)))
         return top + 2
-    partition_by_code(cells, j, here, missing, parting.begin, parting.buffer)
+    partition_by_code(cells, j, here, missing, stack.begin, stack.buffer)
     tree.left[node] = n_branches
     tree.right[node] = missing
     for code in range(missing, -1, -1):
         slot = n_branches + code
         branches[slot] = -1
-        first = start + parting.begin[code]
-        last = start + parting.begin[code + 1]
+        first = start + stack.begin[code]
+        last = start + stack.begin[code + 1]
         waits = last > first and len(drawn) == 0
         for i in range(first, last if len(drawn) > 0 else first):
             waits = waits or drawn[rows[i]] > 0

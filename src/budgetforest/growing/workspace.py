@@ -13,9 +13,9 @@ import numpy as np
 from budgetforest.data.binning import Columns
 from budgetforest.growing.bounds import Bounds, room_for_bounds, width_of
 from budgetforest.growing.histogram import Cells, Counter, Profile, code_of, counter_for, profile_for
-from budgetforest.growing.node_stack import NodeStack, Parting, stack_for
+from budgetforest.growing.node_stack import NodeStack, stack_for
 from budgetforest.growing.split import MOST_STUMPS, Measure
-from budgetforest.runtime.arrays import MAX_CODES, Codes, Counts, Floats, Ids
+from budgetforest.runtime.arrays import MAX_CODES, Counts, Floats, Ids
 from budgetforest.runtime.jit import inner
 
 NEAR_ROWS = 1024
@@ -60,19 +60,18 @@ class SearchWorkspace(NamedTuple):
 class GrowthWorkspace(NamedTuple):
     """Memory for the growth of a tree besides."""
 
-    parting: Parting
-    """Its buffer is the memory of ``SearchWorkspace.times``, known no longer when rows are parted."""
     total: Counts
     """Class counts of the node."""
     shares: Floats
     """(3, k) counts as weights: of the node, of a left and of a right child."""
-    near: Codes
+    near: Cells
     """Codes of a subtree's rows: those of ``bounds``, or by column."""
     near_ends: Counts
     """(k) where the rows of each class end."""
     near_times: Ids
     stack: NodeStack
-    """The note of a node is how many features are worth trying."""
+    """The note of a node is how many features are worth trying. Its buffer is the memory of
+    ``SearchWorkspace.times``, which is used no longer when rows are parted."""
 
 
 def workspaces_for(columns: Columns, plan: Plan, n_rows: int) -> tuple[SearchWorkspace, GrowthWorkspace]:
@@ -91,14 +90,14 @@ def workspaces_for(columns: Columns, plan: Plan, n_rows: int) -> tuple[SearchWor
         thresholds=np.empty(MOST_STUMPS),
         features=np.arange(m),
     )
+    by_feature, by_row = (1, bounds.near.shape[1]) if plan.measure.bisect else (near_rows, 1)
     work = GrowthWorkspace(
-        parting=Parting(np.empty(MAX_CODES + 2, np.int64), search.times),
         total=np.empty(k, np.int64),
         shares=np.empty((3, k)),
-        near=bounds.near.reshape(-1),
+        near=Cells(bounds.near.reshape(-1), by_feature, by_row),
         near_ends=np.empty(k, np.int64),
         near_times=np.empty(near_rows, np.int32),
-        stack=stack_for(n_rows + 1),
+        stack=stack_for(n_rows + 1, MAX_CODES + 1, search.times),
     )
     return search, work
 
