@@ -183,6 +183,7 @@ def cost_aware_tree(
     branches = np.empty(0, np.int32)
     used = 0
     nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
+    # rows is permuted in place: waiting nodes own disjoint slices, and a split reorders its own slice alone
     push(work.stack, nothing, nothing, len(rows), nothing - 1, nothing, nothing, root_key)
     top = nothing + 1
     size = nothing
@@ -195,11 +196,13 @@ def cost_aware_tree(
         here = rows[taken.start : taken.stop]
         counts = tree.counts[node]
         n = nothing
+        # times is 0 for rows that were not drawn: they add to no count, gain or price, they only acquire
         for i in range(len(here)):
             counts[label[here[i]]] += times[here[i]]
             n += times[here[i]]
         mixed = entropy_of(counts, n, work.logs)
         tree.impurity[node] = mixed / n
+        # no split gains more than n H(S)
         if mixed <= LEAST_GAIN or n < 2 * growth.least_rows:
             continue
         best = _best_split(
@@ -208,12 +211,14 @@ def cost_aware_tree(
         j = best.feature
         if j == LEAF:
             continue
+        # every row here was asked for j, drawn or not: below and in later trees it is free to them
         if growth.rate > 0.0:
             acquire(j, here, prices, owned)
         tree.feature[node] = j
         tree.route[node] = best.route
         if best.route != BY_CATEGORY:
             tree.threshold[node] = edge_after(columns, j, best.cut)
+        # codes 0 to missing - 1 are values, so a nominal node has missing + 1 branches
         missing = int(np.int64(columns.n_codes[best.feature]))
         more = missing + 1 if best.route == BY_CATEGORY else 0
         branches = room_for_branches(branches, used, more)
@@ -226,12 +231,14 @@ def cost_aware_tree(
 
 @inner
 def _times_log(n: int, logs: Floats) -> float:
+    # logs[0] is 0, hence 0 log 0 = 0
     return float(logs[n] if n < len(logs) else n * np.log(n))
 
 
 @inner
 def entropy_of(counts: Ids, n: int, logs: Floats) -> float:
     """Nats of all rows together, n H."""
+    # n H = n log n - sum over classes of n_c log n_c
     total = _times_log(n, logs)
     for c in range(len(counts)):
         total -= _times_log(int(np.int64(counts[c])), logs)  # as wide as others, or numba compiles it twice
@@ -268,6 +275,7 @@ def _best_split(
             paid = price_of(j, rows, times, prices, owned)
             if paid > 0.0:  # the rate may be infinite, and inf * 0 is no number
                 gain -= growth.rate * paid
+        # ties stay with the feature tried first, the lowest column of those drawn
         if gain > best.gain:
             best = Split(gain, j, cut, route)
         step = next_step(step, best.feature != LEAF, key, columns.key, growth.pool, growth.tries)
@@ -292,6 +300,7 @@ def gain_of(
     if columns.nominal[j]:
         gain = _nominal_gain(work.tally, low, high, missing, mixed, growth.least_rows, work.logs)
         return gain, -1, BY_CATEGORY
+    # keyed by node and feature name: neither threads nor the order of columns change the cut
     at = mix(key, columns.key[j] ^ CUTS)
     return _numeric_gain(work.tally, low, high, missing, counts, n, mixed, growth, at, work)
 
@@ -305,6 +314,7 @@ def _tally(
     high = -1
     for i in range(len(rows)):
         row = rows[i]
+        # a row that was not drawn must not widen low..high, between which random cuts are drawn
         if times[row] == 0:
             continue
         code = int(codes[row])
@@ -319,6 +329,7 @@ def _tally(
 def _clear(tally: NDArray[np.int64], low: int, high: int, missing: int) -> None:
     for c in range(tally.shape[1]):
         tally[missing, c] = 0
+    # the tally stays zero between uses; codes outside low..high were never touched
     for code in range(low, high + 1):
         for c in range(tally.shape[1]):
             tally[code, c] = 0
@@ -353,6 +364,7 @@ def _numeric_gain(
     best_cut = -1
     best_route = MISSING_RIGHT
     size = 0
+    # after the last code nothing is left for the right side but missing values
     for code in range(low, high + (1 if lost > 0 else 0)):
         present = 0
         for c in range(k):
@@ -374,10 +386,13 @@ def _numeric_gain(
             for c in range(k):
                 inside = work.below[c] + (tally[missing, c] if side == 1 else 0)
                 drop += _times_log(inside, work.logs) + _times_log(counts[c] - inside, work.logs)
+            # strictly: the lowest cut wins ties, then missing values on the right
             if drop > best:
                 best = drop
+                # the cut after all values becomes the threshold +inf (``edge_after``)
                 best_cut = code if code < high else missing - 1
                 best_route = side
+                # nothing here tells where missing values belong: later ones join the larger child
                 if lost == 0:
                     best_route = MISSING_LEFT if 2 * left >= n else MISSING_RIGHT
     return best, best_cut, best_route
@@ -391,6 +406,7 @@ def _nominal_gain(
     children = 0
     drop = mixed
     for code in range(low, missing + 1):
+        # no rows between the last code present and missing values
         if high < code < missing:
             continue
         size = 0
@@ -407,12 +423,14 @@ def _nominal_gain(
 @inner
 def has_bit(bits: NDArray[np.uint8], j: int, row: int) -> bool:
     """Whether the bit of a row is set."""
+    # row r is bit r & 7 of byte r >> 3, as ``np.packbits(bitorder="little")`` writes it
     return bool(bits[j, row >> 3] >> (row & 7) & 1)
 
 
 @inner
 def put_bit(bits: NDArray[np.uint8], j: int, row: int) -> None:
     """Set it."""
+    # read, changed and written back: safe because one thread grows all trees of a forest
     bits[j, row >> 3] |= 1 << (row & 7)
 
 
@@ -438,6 +456,7 @@ def price_of(j: int, rows: Ids, times: Ids, prices: Prices, owned: Acquired) -> 
             lacking += times[rows[i]]
             if shared and has_bit(owned.group, prices.group[j], rows[i]):
                 opened += times[rows[i]]
+    # whole numbers up to here: the price does not depend on the order of rows or on blocks
     return price_for(j, lacking, opened, prices)
 
 
