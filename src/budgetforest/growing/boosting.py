@@ -183,6 +183,7 @@ def take_slopes(scores: Counts, label: Ids, slopes: Slopes) -> None:
     k = scores.shape[1]
     q = slopes.shape[1] // 2
     for i in range(len(label)):
+        # softmax relative to the top score: exp never overflows
         top = scores[i, 0]
         for c in range(1, k):
             top = max(top, scores[i, c])
@@ -193,7 +194,9 @@ def take_slopes(scores: Counts, label: Ids, slopes: Slopes) -> None:
             # of two classes the second alone: the first has its negative
             at = c if q > 1 else 1
             p = np.exp((scores[i, at] - top) / BELIEF) / total
+            # derivatives of the log loss by the score: p - y and p (1 - p); of two classes by s_1 - s_0
             y = 1.0 if label[i] == at else 0.0
+            # rounded once a row, before any sum, so that sums are exact
             slopes[i, c] = round((p - y) * GRADIENT)
             # never zero, or a step would be infinite
             slopes[i, q + c] = round(max(p * (1 - p), 1e-4) * GRADIENT)
@@ -219,6 +222,7 @@ def boosted_tree(
     branches = np.empty(0, np.int32)
     used = 0
     nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
+    # rows is permuted in place: waiting nodes own disjoint slices, and a split reorders its own slice alone
     push(sums.stack, nothing, nothing, len(rows), nothing - 1, nothing, nothing, root_key)
     top = nothing + 1
     size = nothing
@@ -231,10 +235,13 @@ def boosted_tree(
         make_leaf(tree, branches, taken, node)
         here = rows[taken.start : taken.stop]
         found = _add_up(slopes, times, here, sums)
+        # 0 in the child of a category that only undrawn rows have: its score is 0
         n = sums.all[0]
+        # tree.counts holds scores, so ``fill_empty_branches`` cannot find the largest child there
         sums.n_drawn[node] = n
         worth = worth_of(sums.all)
         tree.impurity[node] = -worth
+        # inner nodes too: what the tree believes of a row that exits here
         score_of(sums.all, boost.speed, tree.counts[node])
         best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
         if depth < boost.depth and n >= 2 * boost.least_rows:
@@ -246,6 +253,7 @@ def boosted_tree(
                 for c in range(scores.shape[1]):
                     scores[here[i], c] += tree.counts[node, c]
             continue
+        # before the rows are parted: all of them were asked for j
         if boost.rate > 0.0:
             acquire(j, here, prices, owned)
         tree.feature[node] = j
@@ -278,6 +286,8 @@ def boosted_tree(
 @inner
 def _add_up(slopes: Slopes, times: Ids, rows: Ids, sums: SlopeSums) -> int:
     """Sums of a node's rows, and those that were drawn side by side; returns how many these are."""
+    # packed once a node, so that every feature reads them from front to back:
+    #   each: | weight | q gradients times weight | q curvatures times weight |, a line for each drawn row
     found = 0
     sums.all[:] = 0
     for i in range(len(rows)):
@@ -299,9 +309,11 @@ def _add_up(slopes: Slopes, times: Ids, rows: Ids, sums: SlopeSums) -> int:
 @inner
 def worth_of(total: Counts) -> float:
     """Nats that the best score saves."""
+    # G and H are in units u = 1 / GRADIENT: (u G)^2 / (u H + 1) = u G^2 / (H + GRADIENT)
     worth = 0.0
     q = len(total) // 2
     for c in range(1, 1 + q):
+        # in double: G^2 passes 64 bits from about 2,900 rows on
         worth += float(total[c]) * total[c] / (total[q + c] + GRADIENT)
     return worth / (2.0 * GRADIENT)
 
@@ -310,11 +322,13 @@ def worth_of(total: Counts) -> float:
 def score_of(total: Counts, speed: float, score: Ids) -> None:
     """What a node adds to each class; the sum over classes is 0 but for rounding."""
     q = len(total) // 2
+    # softmax ignores a constant: centred, as ``belief_for`` expects of scores
     mean = 0.0
     for c in range(q):
         mean += _step(total, speed, c) / q
     for c in range(q):
         step = _step(total, speed, c)
+        # two classes: the step is that of s_1 - s_0, half of it for each
         if q == 1:
             score[1] = round(0.5 * step * BELIEF)
             score[0] = -score[1]
@@ -325,7 +339,9 @@ def score_of(total: Counts, speed: float, score: Ids) -> None:
 @inner
 def _step(total: Counts, speed: float, c: int) -> float:
     """How far the score of a class moves."""
+    # Newton's step -G / (H + 1), times the learning rate
     step = -speed * total[1 + c] / (total[1 + len(total) // 2 + c] + GRADIENT)
+    # clipped: of rows that are surely wrong G is near n and H near 0
     return float(min(max(step, -LARGEST), LARGEST))
 
 
@@ -350,6 +366,7 @@ def _best_split(
         j = step % m
         last = columns.n_codes[j] - 1
         shift = shift_of(columns, j)
+        # coarse codes, code >> shift; missing values stand after the last of them
         missing = (last >> shift) + 1
         low, high = _by_code(columns.codes[j], last, shift, sums.drawn[:found], sums.each, sums.by_code)
         gain, cut, route = gain_of(columns, j, low, high, worth, boost, sums)
@@ -358,6 +375,7 @@ def _best_split(
         sums.by_code[low : high + 1] = 0
         if boost.rate > 0.0 and gain > best.gain:
             gain -= boost.rate * price_of(j, rows, times, prices, owned)
+        # ties stay with the feature tried first, the lowest column of those drawn
         if gain > best.gain:
             best = Split(gain, j, cut, route)
         step = next_step(step, best.feature != LEAF, key, columns.key, boost.pool, boost.tries)
@@ -368,6 +386,7 @@ def _best_split(
 def shift_of(columns: Columns, j: int) -> int:
     """How many halvings bring the codes of a feature down to ``BINS``; categories stay."""
     shift = 0
+    # a shift keeps the order of codes, so every coarse cut is a fine one; categories have no order
     while not columns.nominal[j] and (columns.n_codes[j] - 1) >> shift >= BINS:
         shift += 1
     return shift
@@ -384,6 +403,7 @@ def gain_of(
     if columns.nominal[j]:
         return _nominal_gain(low, high, missing, worth, boost.least_rows, sums.by_code), -1, BY_CATEGORY
     gain, code, route = _numeric_gain(low, high, missing, worth, boost.least_rows, sums)
+    # the last fine code of a coarse one; after all values that is ``last``, hence the threshold +inf
     return gain, min(((code + 1) << shift) - 1, last), route
 
 
@@ -398,6 +418,7 @@ def _by_code(
     two_classes = by_code.shape[1] == 3
     for i in range(len(rows)):
         fine = np.int64(codes[rows[i]])
+        # missing values have the fine code last + 1, which a shift might put among values
         code = missing if fine > last else int(fine >> shift)
         if two_classes:  # the common case needs no loop
             by_code[code, 0] += each[i, 0]
@@ -423,6 +444,7 @@ def _numeric_gain(
     best = 0.0
     best_code = -1
     best_route = MISSING_RIGHT
+    # after the last code nothing is left for the right side but missing values
     for code in range(low, high + (1 if lost[0] > 0 else 0)):
         if sums.by_code[code, 0] == 0:
             continue
@@ -437,11 +459,13 @@ def _numeric_gain(
             for c in range(1, 1 + q):
                 g = sums.left[c] + side * lost[c]
                 h = sums.left[q + c] + side * lost[q + c]
+                # the right side is the rest: exact, for sums are whole numbers
                 other = sums.all[c] - g
                 # G^2 / (H + 1) of either side
                 saved += float(g) * g / (h + GRADIENT)
                 saved += float(other) * other / (sums.all[q + c] - h + GRADIENT)
             gain = saved / (2.0 * GRADIENT) - worth
+            # strictly: the lowest cut wins ties, then missing values on the right
             if gain > best:
                 best = gain
                 best_code = code if code < high else missing - 1
@@ -457,6 +481,7 @@ def _nominal_gain(low: int, high: int, missing: int, worth: float, least_rows: i
     children = 0
     gain = -worth
     for code in range(low, missing + 1):
+        # without drawn rows W = 0, and nothing to be measured by ``least_rows``
         if high < code < missing or by_code[code, 0] == 0:
             continue
         if by_code[code, 0] < least_rows:
