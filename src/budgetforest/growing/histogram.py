@@ -16,7 +16,7 @@ from budgetforest.runtime.arrays import Codes, Counts, Ids
 from budgetforest.runtime.jit import inner
 
 SORTED_BELOW = 32
-"""Nodes with fewer rows, or with fewer than 1/64 of the codes, sort them instead of visiting every code."""
+"""Nodes with fewer rows, or with fewer than 1/32 of the codes, sort them instead of visiting every code."""
 
 ONE = np.uintp(1)
 ROWS_PER_CODE = 16
@@ -92,6 +92,8 @@ def counter_for(n_codes: int, n_classes: int) -> Counter:
 @inner
 def code_of(cells: Cells, j: int, row: int) -> int:
     """The code of feature ``j`` in a row."""
+    # by column: | rows of feature 0 | rows of feature 1 | ...   by_row == 1
+    # by row:    | features of row 0 | features of row 1 | ...   by_feature == 1
     return int(cells.codes[np.uintp(j * cells.by_feature + row * cells.by_row)])
 
 
@@ -108,12 +110,14 @@ def tally_rows(cells: Cells, j: int, rows: Ids, ends: Ids, weight: Ids, counter:
     if len(rows) >= ROWS_PER_CODE * tally.shape[1]:
         tally_many(cells, j, rows, ends, weight, tally, counter.lines, touched)
         return
+    # rows are grouped by class, so no label is read
     start = 0
     for c in range(len(ends)):
         for i in range(start, ends[c]):
             at = np.uintp(i)
             code = np.uintp(code_of(cells, j, rows[at]))
             tally[c, code] += weight[at]
+            # the codes that ``take_profile`` visits and clears
             touched[code] = 1
         start = int(np.int64(ends[c]))
 
@@ -144,12 +148,14 @@ def tally_many(
         else:
             step = np.uintp(cells.by_row)
             tally_halves(cells.codes, base, step, rows[start:stop], weight[start:stop], first, second)
+        # two loops without a branch, so that LLVM makes vectors of them
         of_class = tally[c]
         for code in range(len(first)):
             of_class[code] = first[code] + second[code]
             first[code] = 0
             second[code] = 0
         for code in range(len(first)):
+            # every row weighs at least 1: a count of 0 means no rows
             touched[code] |= of_class[code] != 0
         start = stop
 
@@ -165,6 +171,7 @@ def tally_halves(
     second: NDArray[np.int32],
 ) -> None:
     """The weight of rows by code, of either half."""
+    # rows: | i -> first ...... | i + half -> second ...... | one more if their number is odd
     half = len(rows) >> 1
     for i in range(half):
         one, two = np.uintp(i), np.uintp(i + half)
@@ -186,6 +193,7 @@ def fill_profile(
     profile: Profile,
 ) -> int:
     """The profile of feature ``j``; returns how many codes are present."""
+    # counting visits all codes afterwards: for few rows sorting is cheaper
     if len(rows) < max(SORTED_BELOW, n_codes // SORTED_BELOW):
         return _by_sorting(cells, j, n_codes, rows, ends, weight, counter.order, counter.label, profile)
     tally_rows(cells, j, rows, ends, weight, counter)
@@ -202,6 +210,7 @@ def take_profile(n_codes: int, k: int, counter: Counter, profile: Profile) -> in
     for c in range(k):
         profile.missing[c] = tally[c, n_codes]
         tally[c, n_codes] = 0
+    # cleared here, for the loop below ends before the code of missing values
     touched[n_codes] = 0
     # eight flags are one word: most words of a small node are zero
     for eight in range(n_codes // 8 + 1):
@@ -211,6 +220,7 @@ def take_profile(n_codes: int, k: int, counter: Counter, profile: Profile) -> in
             if touched[code] == 0:
                 continue
             touched[code] = 0
+            # running sums over the codes present: a cut after position p has upto[p] on its left
             for c in range(k):
                 upto[size, c] = tally[c, code] + (upto[size - 1, c] if size > 0 else 0)
                 tally[c, code] = 0
@@ -241,7 +251,7 @@ def _by_sorting(
         label[i] = c
         # code and place in one number, so that equal codes keep their order
         order[i] = (code_of(cells, j, rows[i]) << 32) + i
-    # Knuth's gaps 1, 4, 13, ...
+    # in place, for an inner kernel cannot allocate; Knuth's gaps 1, 4, 13, ...
     gap = 1
     while gap < n // 3:
         gap = 3 * gap + 1
@@ -257,6 +267,7 @@ def _by_sorting(
     for c in range(k):
         profile.missing[c] = 0
     size = 0
+    # one run of equal codes after the other; missing values, of the largest code, come last
     for i in range(n):
         at = order[i] & 0xFFFFFFFF
         code = order[i] >> 32
@@ -283,6 +294,7 @@ def partition(
     """
     kept = 0
     moved = 0
+    # kept <= i, so nothing is overwritten before it was read; stable, so the rows of a child still ascend
     for i in range(len(rows)):
         row = rows[i]
         code = code_of(cells, j, row)
@@ -304,6 +316,7 @@ def partition_by_code(cells: Cells, j: int, rows: Ids, n_codes: int, begin: Coun
     rows:  | code 0 ... | code 1 ...... | ... | missing ... |
            begin[0]     begin[1]              begin[n_codes] begin[n_codes + 1]
     """
+    # counting sort: sizes, running sums, then every row to its place
     for code in range(n_codes + 2):
         begin[code] = 0
     for i in range(len(rows)):
@@ -315,6 +328,7 @@ def partition_by_code(cells: Cells, j: int, rows: Ids, n_codes: int, begin: Coun
         code = code_of(cells, j, buffer[i])
         rows[begin[code]] = buffer[i]
         begin[code] += 1
+    # begin[c] has moved on to where code c ends, which is where code c + 1 begins
     for code in range(n_codes + 1, 0, -1):
         begin[code] = begin[code - 1]
     begin[0] = 0
