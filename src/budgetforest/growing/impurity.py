@@ -216,6 +216,7 @@ def value_of(impurity: Impurity, n: Floats) -> float:
 def evaluate(impurity: Impurity, n: Floats) -> float:
     """F of class counts ``n``, (k) doubles."""
     params = impurity.params
+    # the rest is called by address: another impurity does not recompile the growers
     if impurity.kind == PAIRS:
         return pairs(n, params[0], params[1])
     return float(impurity.other(n.ctypes, n.shape[0], params.ctypes, params.shape[0]))
@@ -233,10 +234,12 @@ def evaluate_columns(
                 n[c] = counts[c, j] * unit
             out[j] = evaluate(impurity, n)
         return
+    # features are the innermost loop from here on, neighbours in memory, so that LLVM makes vectors of it
     for j in range(w):
         out[j] = 0.0
         before[j] = 0.0
     alpha = impurity.params[0]
+    # sum over i < j of n_i n_j = sum over j of n_j (n_0 + ... + n_(j-1)): O(k) instead of O(k^2)
     if alpha == 0.0:
         for c in range(k):
             for j in range(w):
@@ -248,6 +251,7 @@ def evaluate_columns(
     for c in range(k - 1):
         for d in range(c + 1, k):
             for j in range(w):
+                # no branches: terms that ``pairs`` skips add 0.0 here, so both round alike
                 one = max(counts[c, j] * unit - alpha, 0.0)
                 other = max(counts[d, j] * unit - alpha, 0.0)
                 out[j] += max(one * other - spare, 0.0)
@@ -258,12 +262,14 @@ def pairs(n: Floats, alpha: float, offset: float) -> float:
     """Eq. 7. Every operation is monotone in the counts, so rounding keeps the sum monotone too."""
     total = 0.0
     if alpha == 0.0:
+        # the sum of the counts so far, times the next: every pair once, in O(k)
         before = 0.0
         for i in range(len(n)):
             total += before * n[i]
             before += n[i]
         return total
     spare = alpha * alpha * offset
+    # [n_i - a]+ = 0 makes every pair with i zero
     for i in range(len(n) - 1):
         if n[i] <= alpha:
             continue
@@ -284,6 +290,7 @@ def powers(counts: Any, k: int, params: Any, n_params: int) -> float:
         size += n[i]
     total = 0.0
     for i in range(k):
+        # S^(l-2) + S^(l-3) n_i + ... + n_i^(l-2): Horner's scheme in S, power runs through 1, n_i, n_i^2, ...
         series = 0.0
         power = 1.0
         for _ in range(l - 1):
@@ -300,6 +307,7 @@ def polynomial(counts: Any, k: int, params: Any, n_params: int) -> float:
     for start in range(0, n_params, k + 1):
         term = terms[start]
         for i in range(k):
+            # products instead of a power: they are monotone in the counts, rounding included
             for _ in range(int(terms[start + 1 + i])):
                 term *= n[i]
         total += term
@@ -313,6 +321,7 @@ def entropy(counts: Any, k: int, params: Any, n_params: int) -> float:
         size += n[i]
     total = 0.0
     for i in range(k):
+        # 0 log 0 = 0
         if n[i] > 0.0:
             share = n[i] / size
             total += share * math.log(share)
