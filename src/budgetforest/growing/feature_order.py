@@ -26,6 +26,7 @@ def next_step(step: int, found: bool, key: np.uint64, features: Keys, pool: Flag
     step += 1
     while step < 2 * m and not (step == m and found):
         j = step if step < m else step - m
+        # drawn again in the second pass instead of remembered: the draw depends on its key alone
         if pool[j] and is_drawn(key, features[j], tries) == (step < m):
             return step
         step += 1
@@ -35,4 +36,5 @@ def next_step(step: int, found: bool, key: np.uint64, features: Keys, pool: Flag
 @inner
 def is_drawn(key: np.uint64, feature: np.uint64, tries: float) -> bool:
     """Whether a feature is among those that the node of this key tries first."""
+    # keyed by the feature's name, so the order of columns does not matter
     return uniform(mix(mix(key, TRIES), feature)) < tries

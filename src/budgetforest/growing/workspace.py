@@ -114,19 +114,23 @@ def bring_near(
     near_times: Ids,
 ) -> None:
     """Copy what a subtree needs of its rows, and number the rows 0, 1, 2, ..."""
+    # reads run along far columns, writes stay within NEAR_BLOCK rows that the cache holds
     for start in range(0, len(rows), NEAR_BLOCK):
         stop = min(start + NEAR_BLOCK, len(rows))
         for at in range(len(features)):
+            # features of no use in this subtree are not copied
             j = features[at]
             for i in range(start, stop):
                 to = np.uintp(j * near.by_feature + i * near.by_row)
                 near.codes[to] = code_of(far, j, rows[i])
+    # rows ascend and classes are ranges of row numbers: they still do under the new numbers
     end = 0
     for c in range(len(ends)):
         end = first_from(rows, end, ends[c])
         near_ends[c] = end
     for i in range(len(rows)):
         near_times[i] = times[rows[i]]
+        # the slice is now numbered by its lines in ``near``; its old numbers are not needed again
         rows[i] = i
 
 
@@ -149,12 +153,15 @@ def gather(
     classes = 0
     start = 0
     for c in range(len(counts)):
+        # a bisection per class instead of a label per row
         stop = first_from(rows, start, ends[c])
         total = 0
         for i in range(start, stop):
+            # side by side from here on: every feature of the node reads them in order
             own_times[i] = times[rows[i]]
             total += own_times[i]
         counts[c] = total
+        # polynomials and own functions tell classes apart: there an empty one keeps its place
         if total > 0 or not symmetric:
             totals[classes] = total
             own_ends[classes] = stop
@@ -167,6 +174,7 @@ def gather(
 def first_from(rows: Ids, low: int, number: int) -> int:
     """Where ascending ``rows``, from place ``low`` on, reach a number."""
     high = len(rows)
+    # rows before low are below the number, rows from high on are not
     while high - low > 8:
         middle = (low + high) // 2
         if rows[middle] < number:
