@@ -1,4 +1,8 @@
-"""One level of a boosted tree, for rows in blocks: the rules of ``boosting`` on sums alone."""
+"""One level of a boosted tree, for rows in blocks: the rules of ``boosting`` on sums alone.
+
+It stands apart from ``boosting`` because the rows of a node are in many blocks: they cannot be reordered or
+packed side by side. Gains and scores are computed by the same functions.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +54,7 @@ def add_slopes(
     codes: Codes, slopes: Slopes, standing: Standing, first: int, begin: Counts, sums: Counts, room: Counts
 ) -> None:
     """Add up ``slopes_of_block``, feature by feature; ``room`` (3, n) is for rows that are in the nodes."""
+    # sums of a cell: | weight drawn | q gradients | q curvatures | rows, drawn or not |
     width = sums.shape[2]
     flat = sums.reshape(-1)
     rows, node, times = room[0], room[1], room[2]
@@ -60,7 +65,9 @@ def add_slopes(
                 continue
             for r in range(n):
                 at = (node[r] * sums.shape[1] + begin[j] + np.int64(codes[j, rows[r]])) * width
+                # a child exists where any row goes, for rows that were not drawn need a score too
                 flat[at + width - 1] += 1
+                # whole numbers, so the sums of blocks are those of all rows
                 if times[r] > 0:
                     flat[at] += times[r]
                     for s in range(slopes.shape[1]):
@@ -97,6 +104,7 @@ def choose_boosts(
 def judge_nodes(whole: Counts, speed: float, room: SlopeSums, score: Counts, impurity: Floats) -> None:
     """What each node adds to every class, and what that is worth, from its sums (d, 2 q + 2)."""
     for at in range(len(whole)):
+        # of inner nodes and leaves alike: a row may exit anywhere
         take_all(whole[at], room)
         impurity[at] = -worth_of(room.all)
         score_of(room.all, speed, score[at])
@@ -105,6 +113,7 @@ def judge_nodes(whole: Counts, speed: float, room: SlopeSums, score: Counts, imp
 @inner
 def take_all(whole: Counts, room: SlopeSums) -> None:
     """The sums of a node."""
+    # all but the last sum, the number of rows
     for s in range(len(room.all)):
         room.all[s] = whole[s]
 
@@ -122,12 +131,13 @@ def search_boosts(
     room: SlopeSums,
     splits: Splits,
 ) -> None:
-    """Fill in feature, cut, threshold and route of every node."""
+    """Fill in feature, cut, threshold and route of every node: ``boosting._best_split`` on sums."""
     for at in range(len(sums)):
         if whole[at, 0] < 2 * boost.least_rows:
             continue
         take_all(whole[at], room)
         worth = worth_of(room.all)
+        # features in the same order and with the same ties as where rows are at hand
         best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
         m, key = len(boost.pool), keys[at]
         step = next_step(int(np.int64(START)), False, key, columns.key, boost.pool, boost.tries)
@@ -149,6 +159,7 @@ def take_sums(sums: Counts, shift: int, by_code: Counts) -> tuple[int, int]:
     """Sums of a feature by coarse code; returns the lowest and the highest one present but for missing."""
     last = len(sums) - 2
     missing = (last >> shift) + 1
+    # codes are merged for the search alone: cuts and children refer to fine ones
     by_code[: missing + 1] = 0
     low = missing
     high = -1
@@ -156,6 +167,7 @@ def take_sums(sums: Counts, shift: int, by_code: Counts) -> tuple[int, int]:
         code = missing if fine > last else fine >> shift
         for s in range(by_code.shape[1]):
             by_code[code, s] += sums[fine, s]
+        # by weight drawn: a code of undrawn rows alone is no cut, as in ``boosting._by_code``
         if sums[fine, 0] > 0 and code < missing:
             low = min(low, code)
             high = max(high, code)

@@ -2,6 +2,9 @@
 
 Besides class counts blocks count how many of a node's rows lack each feature. When a tree is complete, the
 rows of every block follow it, and have from then on what they met.
+
+It stands apart from ``cost_aware`` because the rows of a node are in many blocks: that one reorders them and
+asks each what it has, this one sees sums. Gains and prices are computed by the same functions.
 """
 
 from __future__ import annotations
@@ -46,6 +49,7 @@ def count_lacking(
     owned: Acquired, group: Ids, pool: Flags, standing: Standing, first: int, lacking: Counts
 ) -> None:
     """Fill in ``lacking_in_block``."""
+    # what rows met above in this tree is no bit yet, but known of the whole node (``without_met``)
     for j in range(len(pool)):
         if not pool[j]:
             continue
@@ -53,6 +57,7 @@ def count_lacking(
             for i in range(standing.node.shape[1]):
                 node = np.int64(standing.node[t, i]) - first
                 if 0 <= node < len(lacking) and not has_bit(owned.feature, j, i):
+                    # whole numbers, to be added up over blocks before they are priced
                     lacking[node, j, 0] += standing.times[t, i]
                     if len(owned.group) > 0 and has_bit(owned.group, group[j], i):
                         lacking[node, j, 1] += standing.times[t, i]
@@ -92,7 +97,7 @@ def search_cost_aware(
     work: Workspace,
     splits: Splits,
 ) -> None:
-    """Fill in feature, cut, threshold, route and impurity of every node."""
+    """Fill in all of every node but its children: ``cost_aware._best_split`` on sums."""
     for at in range(len(counts)):
         total = splits.total[at]
         n = 0
@@ -102,6 +107,7 @@ def search_cost_aware(
         splits.impurity[at] = mixed / n
         if mixed <= LEAST_GAIN or n < 2 * growth.least_rows:
             continue
+        # features in the same order and with the same ties as where rows are at hand
         best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
         m, key = len(growth.pool), keys[at]
         step = next_step(int(np.int64(START)), False, key, columns.key, growth.pool, growth.tries)
@@ -109,6 +115,7 @@ def search_cost_aware(
             j = step % m
             low, high = take_tally(counts[at, begin[j] : begin[j + 1]], work.tally)
             gain, cut, route = gain_of(columns, j, low, high, total, n, mixed, growth, key, work)
+            # the gain alone must win first: most features are never priced
             if growth.rate > 0.0 and gain > best.gain:
                 price = price_for(j, lacking[at, j, 0], lacking[at, j, 1], prices)
                 if price > 0.0:  # the rate may be infinite, and inf * 0 is no number
@@ -126,6 +133,7 @@ def take_tally(by_code: NDArray[np.int32], tally: Counts) -> tuple[int, int]:
     missing = len(by_code) - 1
     low = missing
     high = -1
+    # every code is overwritten, so nothing needs clearing; counts hold drawn rows alone
     for code in range(len(by_code)):
         present = 0
         for c in range(by_code.shape[1]):
@@ -143,6 +151,7 @@ def put_split(columns: Columns, split: Split, splits: Splits, at: int) -> None:
     splits.feature[at] = split.feature
     splits.cut[at] = split.cut
     splits.route[at] = split.route
+    # of a nominal node it stays NaN
     if split.route != BY_CATEGORY:
         splits.threshold[at] = edge_after(columns, split.feature, split.cut)
 
@@ -155,6 +164,7 @@ def judge_children(least_rows: int, logs: Floats, splits: Splits) -> None:
         if n > 0:
             mixed = entropy_of(splits.counts[at], n, logs)
             splits.below[at] = mixed / n
+            # what the search of the next level would ask first: other children are not counted at all
             splits.waits[at] = mixed > LEAST_GAIN and n >= 2 * least_rows
 
 
@@ -162,6 +172,7 @@ def judge_children(least_rows: int, logs: Floats, splits: Splits) -> None:
 def take_met(owned: Acquired, rows: Ids, met: Flags, prices: Prices) -> None:
     """Rows have the features that they met."""
     if len(owned.feature) > 0:
+        # the rows come from blocks, whose bits know the trees before but not this one
         for j in range(len(met)):
             if met[j]:
                 acquire(j, rows, prices, owned)
@@ -173,6 +184,7 @@ def follow_tree(columns: Columns, tree: Tree, group: Ids, owned: Acquired, score
     for node in np.flatnonzero((tree.feature != LEAF) & (tree.route != BY_CATEGORY)):
         j = tree.feature[node]
         points = columns.points[columns.offset[j] : columns.offset[j + 1]]
+        # after all edges for a threshold of +inf: every value goes left
         cut[node] = np.searchsorted(points, tree.threshold[node])
     follow_rows(columns.codes, columns.n_codes, tree, cut, group, owned, scores)
 
@@ -182,12 +194,14 @@ def follow_rows(
     codes: Codes, n_codes: Ids, tree: Tree, cut: Ids, group: Ids, owned: Acquired, scores: Counts
 ) -> None:
     """The same with the last code on the left of every node."""
+    # codes lead where values would: ``code <= cut`` if and only if ``x <= threshold``
     for i in range(codes.shape[1]):
         node = int(np.int64(0))
         # a negative child: a category that no drawn row had
         while node >= 0 and tree.feature[node] != LEAF:
             j = tree.feature[node]
             code = np.int64(codes[j, i])
+            # asked is paid, wherever the answer leads
             if len(owned.feature) > 0:
                 put_bit(owned.feature, j, i)
                 if len(owned.group) > 0:

@@ -3,6 +3,9 @@
 Every block of rows counts (``count_rows``); counts of blocks add up; the split of each node is chosen from
 the sums alone (``choose_splits``), by the rules of ``split``; every block moves its rows to the children
 (``move_rows``). Integers add up exactly, so the trees are those of ``greedytree``, whatever the blocks.
+
+It stands apart from ``greedytree`` because the rows of a node are nowhere together: they cannot be reordered,
+copied or bounded, and a round over all blocks is expensive, so that it serves every node of a level.
 """
 
 from __future__ import annotations
@@ -106,6 +109,7 @@ def count_rows(
 ) -> None:
     """Add up ``counts_of_block``, feature by feature; ``room`` (3, n) is for rows that are in the nodes."""
     k = np.uintp(counts.shape[2])
+    # counts of a node: | feature 0: a cell a code, missing last | feature 1 ... |, k classes in a cell
     flat = counts.reshape(-1)
     rows, place, times = room[0], room[1], room[2]
     for t in range(standing.node.shape[0]):
@@ -114,8 +118,10 @@ def count_rows(
         for r in range(n):
             place[r] = place[r] * counts.shape[1] * counts.shape[2] + label[rows[r]]
         for j in range(codes.shape[0]):
+            # a feature outside the pool has no cells
             if begin[j] == begin[j + 1]:
                 continue
+            # feature by feature: one column is read at a time, in the order of rows
             column = codes[j]
             first_cell = np.uintp(begin[j])
             for r in range(n):
@@ -128,6 +134,7 @@ def count_rows(
 def take_rows(standing: Standing, t: int, first: int, n_nodes: int, room: Counts) -> int:
     """The rows of a tree that are in so many nodes from ``first``: which, in which, and how often drawn."""
     n = 0
+    # a level may be counted some nodes at a time; rows elsewhere, or in no node (-1), are left out
     for i in range(standing.node.shape[1]):
         node = np.int64(standing.node[t, i]) - first
         if 0 <= node < n_nodes:
@@ -190,15 +197,20 @@ def search_splits(
     work: GrowthWorkspace,
     splits: Splits,
 ) -> None:
-    """Fill in feature, cut, threshold, route, impurity and floor of every node."""
+    """Fill in feature, cut, threshold, route, impurity and floor of every node.
+
+    The twin of ``greedytree.best_split``, which has rows at hand and skips features by their bounds.
+    """
     for at in range(len(counts)):
         here = counts[at]
+        # every row has one code of each feature, missing included: the first feature's counts add up to all
         classes = take_total(here[: begin[1]], plan, work)
         n = 0.0
         for c in range(plan.n_classes):
             n += work.shares[0, c]
         impurity = evaluate(plan.measure.impurity, work.shares[0])
         splits.impurity[at] = impurity
+        # Algorithm 1: a node with F(S) = 0 is a leaf
         if impurity <= 0.0:
             continue
         node = Node(
@@ -212,6 +224,7 @@ def search_splits(
         best = int(np.int64(LEAF))
         best_cost = 0.0
         best_drop = 0.0
+        # every feature is searched: bounds would need the rows; they change no tree (``bounds``)
         for j in range(len(plan.cost)):
             size = profile_from(here[begin[j] : begin[j + 1]], work.stack.buffer[:classes], search.profile)
             # lemma 2.1: the floor of the tree, as ``least_per_drop`` finds it for rows at hand
@@ -225,6 +238,7 @@ def search_splits(
                 columns.nominal[j],
                 plan.splitter,
                 columns.points[columns.offset[j] : columns.offset[j + 1]],
+                # the key of the depth-first grower, so random stumps are the same
                 mix(node.key, columns.key[j]),
                 node,
                 plan.measure,
@@ -254,6 +268,7 @@ def take_total(by_code: NDArray[np.int32], plan: Plan, work: GrowthWorkspace) ->
         for code in range(len(by_code)):
             total += by_code[code, c]
         work.shares[0, c] = total * plan.measure.unit
+        # nothing is parted here: the buffer lists classes, as ``gather`` would renumber them
         if total > 0 or not plan.measure.symmetric:
             work.total[classes] = total
             work.stack.buffer[classes] = c
@@ -269,6 +284,7 @@ def profile_from(by_code: NDArray[np.int32], classes: Ids, profile: Profile) -> 
         present = 0
         for c in range(len(classes)):
             present += by_code[code, classes[c]]
+        # codes present alone, as in ``take_profile``: cuts and ties are those of the rows at hand
         if present == 0:
             continue
         for c in range(len(classes)):
@@ -288,10 +304,12 @@ def move_rows(codes: Codes, n_codes: Ids, node: Ids, splits: Splits, number: Ids
         for i in range(node.shape[1]):
             moved[t, i] = -1
             at = node[t, i]
+            # nodes that split are numbered first; rows of small nodes are grown elsewhere
             if at < 0 or at >= len(splits.feature) or splits.feature[at] == LEAF:
                 continue
             j = splits.feature[at]
             child = np.int64(codes[j, i])
+            # children, from first[at] on: | left | right |, or | category 0 | category 1 | ... | missing |
             if splits.route[at] != BY_CATEGORY:
                 goes_left = child <= splits.cut[at] or (
                     splits.route[at] == MISSING_LEFT and child == n_codes[j]
