@@ -46,6 +46,7 @@ def part_of(ledger: Ledger, rows: slice) -> Ledger:
 @inner
 def pay(i: int, j: int, prices: Prices, ledger: Ledger) -> None:
     """Row ``i`` acquires feature ``j``."""
+    # priced before the group is marked as open: its first member pays in full
     ledger.spent[i] += price(prices, j, ledger.opened[i, prices.group[j]])
     ledger.acquired[i, j] = True
     ledger.opened[i, prices.group[j]] = True
@@ -72,6 +73,7 @@ def charge_all(met: Keys, prices: Prices, ledger: Ledger) -> None:
             for j in range(len(prices.cost)):
                 of_rows, bit = met[start:stop, j >> 6], np.uint64(j & 63)
                 for i in range(len(spent)):
+                    # times 0 or 1 instead of a branch, so that rows are vectors; adding 0.0 changes no sum
                     spent[i] += ((of_rows[i] >> bit) & ONE) * prices.cost[j]
 
 
@@ -80,6 +82,7 @@ def note_met(met: Keys, i: int, ledger: Ledger) -> None:
     """What a row has met it has acquired."""
     m = ledger.acquired.shape[1]
     for word in range(met.shape[1]):
+        # feature j is bit j & 63 of word j >> 6
         bits = met[i, word]
         flags = ledger.acquired[i, 64 * word : min(64 * word + 64, m)]
         for bit in range(len(flags)):
@@ -91,6 +94,7 @@ def pay_for_met(i: int, prices: Prices, ledger: Ledger) -> None:
     """A row pays for all it has acquired, the first of a group in full."""
     for g in range(ledger.opened.shape[1]):
         ledger.opened[i, g] = False
+    # in the order of columns: where another order costs another sum, ``charge_rows`` is called instead
     for j in range(len(prices.cost)):
         if ledger.acquired[i, j]:
             pay(i, j, prices, ledger)
@@ -99,6 +103,7 @@ def pay_for_met(i: int, prices: Prices, ledger: Ledger) -> None:
 @kernel
 def charge_rows(nodes: Tree, roots: Ids, X: Matrix, prices: Prices, ledger: Ledger) -> None:
     """Pay for what each row meets, in the order it meets it: where the order of a group matters."""
+    # the nodes of one tree stay in the cache; every row still meets trees in their order
     for t in range(len(roots) - 1):
         for i in range(len(X)):
             charge_row(nodes, int(np.int64(roots[t])), X, i, prices, ledger)
