@@ -173,6 +173,7 @@ def start_row(forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues) -> N
     """All trees of a row from their roots through what is known."""
     s = int(np.int64(0))  # as wide as a loop's, for numba compiles functions of a literal 0 twice
     q.row[s] = i
+    # entries of features that no node asks for are never read
     for j in forest.asked:
         q.first[s, j] = -1
         q.waiting[s, j] = 0
@@ -186,8 +187,10 @@ def start_row(forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues) -> N
     for t in range(q.at.shape[1]):
         q.at[s, t] = forest.roots[t]
         q.called[t] = t
+    # all trees are called once; at the first unknown feature each stops
     walk_called(forest, X, q, q.at.shape[1])
     for t in range(q.at.shape[1]):
+        # summed once; from now on terms are exchanged when trees move (``let_wait``)
         for c in range(forest.outlook.shape[1]):
             q.sums[s, c] += forest.outlook[q.at[s, t], c]
         _wait(t, forest, q, s)
@@ -202,6 +205,7 @@ def copy_state(forest: Walked, start: Queues, i: int, q: Queues, s: int) -> None
     for t in range(q.at.shape[1]):
         q.at[s, t] = start.at[0, t]
         q.following[s, t] = start.following[0, t]
+    # lists are linked by tree numbers, so copies of first and following are lists of their own
     for j in forest.asked:
         q.first[s, j] = start.first[0, j]
         q.waiting[s, j] = start.waiting[0, j]
@@ -241,6 +245,7 @@ def call_trees(
     """A row pays for feature ``j``; the trees that waited for it are added to ``size`` others."""
     i = int(np.int64(q.row[s]))
     pay(i, j, prices, ledger)
+    # first[j] -> following -> ... -> -1, each noted with the node that it leaves
     t = q.first[s, j]
     while t >= 0:
         q.called[size] = s * q.at.shape[1] + t
@@ -249,6 +254,7 @@ def call_trees(
         t = q.following[s, t]
     q.first[s, j] = -1
     q.waiting[s, j] = 0
+    # the bit is set, for a tree waited
     q.waits[s, j >> 6] ^= ONE << np.uint64(j & 63)
     _know(forest, j, X[i, j], q.rank[s])
     return size
@@ -261,6 +267,7 @@ def let_wait(forest: Walked, q: Queues, s: int, begin: int, end: int) -> None:
     width = np.uint64(forest.outlook.shape[1])
     for place in range(begin, end):  # apart from the loop below, whose branch would hold up the memory
         old, new = np.uint64(q.before[place]), np.uint64(at[np.uint64(q.called[place])])
+        # minus the old term, plus the new one: exact but for soft votes, whose rounding ``slack_of`` covers
         for c in range(np.uint64(0), width, np.uint64(QUARTET)):
             exchange_quartet(sums, c, outlook, old * width + c, new * width + c)
         if forest.tracks:
@@ -280,6 +287,7 @@ def _know(forest: Walked, j: int, x: float, rank: Ids) -> None:
         low += np.uint64(forest.cuts[middle] < x) << np.uint64(halving)
     below = np.int32(low)
     missing = x != x
+    # x <= cuts[r] if and only if at most r thresholds lie below x; 0 is at most r, ABOVE_ALL never is
     rank[2 * j] = np.int32(ABOVE_ALL) if missing else below
     rank[2 * j + 1] = np.int32(0) if missing else below
 
@@ -300,11 +308,13 @@ def walk_called(forest: Walked, X: Matrix, q: Queues, called: int) -> None:
         for place in range(size):
             t = np.uint64(q.moving[place])
             node = np.uint64(at[t])
+            # a node is 16 bytes, | slot | rank | left | right |, in one line of the cache
             known = ranks[np.uint64(q.begin[t]) + np.uint64(forest.steps[node, SLOT])]
             rank = forest.steps[node, RANK]
             left, right = forest.steps[node, LEFT], forest.steps[node, RIGHT]  # both: the choice is no branch
             # a leaf asks for the slot that is never known, so it stays
             moves = known != UNKNOWN
+            # a nominal node takes the raw value, not its rank
             if moves & (rank == NOMINAL):
                 i = q.row[int(np.int64(t)) // q.at.shape[1]]
                 left = right = np.int32(
@@ -314,6 +324,7 @@ def walk_called(forest: Walked, X: Matrix, q: Queues, called: int) -> None:
             child = child if moves else np.int32(node)
             bring(steps, np.uint64(child) * np.uint64(4))
             at[t] = child
+            # always written, counted if it moved: the list shrinks without a branch
             q.moving[more] = np.int32(t)
             more += moves
         size = more
@@ -324,6 +335,7 @@ def _wait(t: int, forest: Walked, q: Queues, s: int) -> None:
     """Let a tree wait if it has more to say."""
     j = forest.feature[q.at[s, t]]
     if j >= 0:
+        # pushed in front: a list is called as a whole, so its order does not matter
         q.following[s, t] = q.first[s, j]
         q.first[s, j] = t
         q.waiting[s, j] += 1
@@ -349,6 +361,7 @@ def certain_label(sums: Floats, k: int, slack: float) -> int:
         if sums[c] > sums[leader]:
             leader = c
     for c in range(k):
+        # certain: least(leader) > most(c), or equal and the tie is the leader's; never within slack
         lead = sums[leader] - sums[k + c] - slack
         if c != leader and (lead < 0.0 or (lead == 0.0 and (c < leader or slack > 0.0))):
             return -1
@@ -368,6 +381,7 @@ def next_feature(q: Queues, s: int, prices: Prices, ledger: Ledger, limit: float
             features &= features - ONE
             cost = price(prices, j, opened[np.uint64(prices.group[j])])
             per_cost = waiting[j] / cost  # infinite where it is free
+            # strictly: columns ascend, so the lowest wins ties, also among those that are free
             if per_cost > most and spent + cost <= limit:
                 best, most = int(np.int64(j)), per_cost
     return best
@@ -376,6 +390,7 @@ def next_feature(q: Queues, s: int, prices: Prices, ledger: Ledger, limit: float
 @inlined
 def final_label(forest: Walked, q: Queues, s: int) -> int:
     """The label when every tree has spoken, summed in the order of the trees."""
+    # summed afresh, as ``scores`` and the plain walk do: exchanged sums of soft votes round otherwise
     best, sums = 0, q.sums[s]
     for c in range(forest.n_classes):
         sums[c] = 0.0
