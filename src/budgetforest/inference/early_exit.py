@@ -1,4 +1,8 @@
-"""Certain and probable exit, compiled: the twin of ``acquisition`` for many rows whose values are at hand."""
+"""Certain and probable exit, compiled: the twin of ``acquisition`` for many rows whose values are at hand.
+
+They stand apart because ``acquisition`` asks for values one at a time, in plain Python that reads like the
+rule and needs no compiler; here the trees of several rows walk together. Tests compare the two.
+"""
 
 from __future__ import annotations
 
@@ -128,6 +132,7 @@ def settle_rows(
     nought = int(np.int64(0))  # numba compiles functions of a literal 0 twice
     if len(X) > 0:
         start_row(forest, X, nought, ledger, start)
+    # called trees: | those of slot 0 | those of slot 1 | ... |, slot s up to end[s]
     level, end = np.zeros(len(q.row), np.int64), np.zeros(len(q.row), np.int64)
     # slots hold rows on their way; a slot whose row has left takes the next row that comes
     came, size = nought, nought + 1
@@ -137,6 +142,7 @@ def settle_rows(
         size = nought
         for s in range(len(q.row)):
             j = -1
+            # until the slot holds a row that needs a feature, or no row is left
             while j < 0 and (q.row[s] >= 0 or came < len(X)):
                 if q.row[s] < 0:
                     copy_state(forest, start, came, q, s)
@@ -148,6 +154,7 @@ def settle_rows(
             end[s] = size
         # the trees of all slots walk together: memory latency of one hides behind the others
         walk_called(forest, X, q, size)
+        # bounds change once a walk, from where a tree stood to where it stops, not at every step
         begin = nought
         for s in range(len(q.row)):
             let_wait(forest, q, s, begin, end[s])
@@ -169,6 +176,7 @@ def settle_step(
     # one pass serves a whole ladder of thresholds: a row notes every one it reaches
     if label < 0 and forest.tracks:
         leader = leader_of(q.belief[s])
+        # thresholds ascend, so a row reaches them in order
         while level[s] < len(exits.enough) and q.belief[s, leader] >= exits.enough[level[s]]:
             exits.spent[i, level[s]] = ledger.spent[i]
             exits.labels[i, level[s]] = leader
@@ -180,10 +188,12 @@ def settle_step(
             exits.labels[i, at] = label
     if label < 0 and level[s] < len(exits.enough):
         return j
+    # not tracked on the way where all exits are certain: summed where the row ends
     if forest.belief.shape[1] > 0:
         sum_beliefs(forest, q, s)
         for c in range(exits.belief.shape[1]):
             exits.belief[i, c] = q.belief[s, c]
+    # frees the slot for the next row
     q.row[s] = -1
     return -1
 
@@ -204,6 +214,7 @@ def look_rows(
     """Fill ``look`` for some rows."""
     for r in range(len(rows)):
         i = int(np.int64(rows[r]))
+        # nothing is kept between calls: a look depends on the known values alone
         start_row(forest, X, i, ledger, q)
         for c in range(forest.n_classes):
             look.least[r, c] = q.sums[0, c]
@@ -237,6 +248,7 @@ def look_row(
     """One row whose trees stand where they wait: (need, label, certain)."""
     s = int(np.int64(0))
     label = certain_label(q.sums[s], forest.n_classes, forest.slack)
+    # for probabilities nothing else ends the questions, but a limit
     if none_waits(q):
         return -1, final_label(forest, q, s), True
     if labels_only and label >= 0:
@@ -255,6 +267,7 @@ def look_row(
             if ledger.spent[i] + price(prices, j, ledger.opened[i, prices.group[j]]) <= limit:
                 need = int(j)
                 break
+    # trees wait, but for nothing that the row may still pay
     if need < 0 and label < 0:
         return -1, leader, False
     return need, label, label >= 0

@@ -100,14 +100,17 @@ def record_rows(
         start_row(forest, X, i, ledger, q)
         place = 0
         while True:
+            # before the look, so that the state at the start and after the last feature are recorded too
             record_step(i, place, ledger, q, scored, course)
             j, label, certain = look_row(forest, i, prices, ledger, labels_only, np.inf, enough, q)
             if j < 0:
                 break
+            # there is room: ``charge`` counted the features of every row beforehand
             course.order[i, place] = j
             place += 1
             acquire_next(forest, X, j, prices, ledger, q)
         course.labels[i], course.certain[i] = label, certain
+        # a tree that stands where no step can change its answer
         for t in range(q.at.shape[1]):
             course.settled[i] += forest.feature[q.at[0, t]] < 0
 
@@ -116,10 +119,12 @@ def record_rows(
 def record_step(i: int, place: int, ledger: Ledger, q: Queues, scored: bool, course: Trace) -> None:
     """What row ``i`` has paid and believes now; the figures stand until the next step."""
     leader = leader_of(q.belief[0])
+    # 1 / total is the leader's share: b_max / sum b, of scores their softmax
     total = 0.0
     for c in range(q.belief.shape[1]):
         belief, most = float(q.belief[0, c]), float(q.belief[0, leader])
         total += np.exp((belief - most) / BELIEF) if scored else belief / most
+    # to the end of the line: a row that stops keeps its last figures
     for at in range(place, course.spent.shape[1]):
         course.spent[i, at] = ledger.spent[i]
         course.leader[i, at] = leader
