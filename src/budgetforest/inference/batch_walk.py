@@ -55,16 +55,20 @@ def pack_nodes(tree: Tree, roots: Ids, second: int, posts: Signposts, bounds: Ma
 
     ``bounds`` is the memory of ``posts.nodes`` as numbers of the rows' type.
     """
+    # bits of a node: | threshold 64 | children 32 | left is a leaf 1 | right is a leaf 1 | column 30 |
+    # wide: how many numbers of the rows' type these 16 bytes hold
     wide = len(bounds) // len(place)
     for t in range(len(roots) - 1):
         root = int(np.int64(roots[t]))
         place[root] = root
         free = root + 1
+        # parents come first, so every node has its place when its turn comes
         for node in range(root, int(np.int64(roots[t + 1]))):
             at = int(np.int64(place[node]))
             posts.node[at] = node
             if tree.feature[node] != LEAF:
                 threshold = tree.threshold[node]
+                # rounded to the type, it may lie above numbers that must go right
                 bounds[wide * at] = threshold
                 if bounds[wide * at] > threshold:  # the next lower number parts numbers of the type alike
                     bounds[wide * at] = np.nextafter(bounds[wide * at], LOWEST)
@@ -73,6 +77,7 @@ def pack_nodes(tree: Tree, roots: Ids, second: int, posts: Signposts, bounds: Ma
                 ends = np.uint64(tree.feature[left] == LEAF) << LEFT_LEAF
                 ends |= np.uint64(tree.feature[right] == LEAF) << RIGHT_LEAF
                 posts.nodes[2 * at + 1] = (np.uint64(free) << CHILDREN) | ends | np.uint64(column)
+                # right, then left: the place of the children, plus 1 for rows that pass
                 place[right] = free
                 place[left] = free + 1
                 free += 2
@@ -110,6 +115,7 @@ def list_votes(feature: Ids, votes: Any, last: Ids, kind: Ids, found: Ids) -> in
         mixed = 0.0
         for c in range(votes.shape[1]):
             mixed += (2 * c + 1) * votes[i, c]
+        # two votes of one slot push each other out: a vote is listed twice then, which changes no sum
         slot = int(abs(mixed * 64)) % len(last)
         number = int(np.int64(last[slot]))
         same = number >= 0
@@ -180,6 +186,7 @@ def first_ends(nodes: Keys, roots: Ids, X: Matrix, order: Ids, work: Workspace, 
         rows = order[start : start + LANES]
         forget_rows(work)
         ended = walk_trees(nodes, roots, X.reshape(-1), X.shape[1], rows, work)
+        # the last third of the bundles: those that have arrived; all their rows end at the same leaf
         for b in range(np.uint64(2 * len(work.passes)), np.uint64(ended), TWO):
             put_where(work.lanes, ZERO, work.bundles[b + ONE], work.bundles[b])
         for i in range(len(rows)):
@@ -202,10 +209,12 @@ def visit_bundles(
     for start in range(0, len(order), LANES):
         rows = order[start : start + LANES]
         forget_rows(work)
+        # sums of 64 rows side by side while all trees add to them
         for i in range(len(rows)):
             row = np.uint64(rows[i])
             for c in range(total.shape[1]):
                 work.sums[i, c] = total[row, c]
+        # eight trees at a time: at most 64 bundles each, for those of a tree have no row in common
         for t in range(0, n_trees, IN_TURNS):
             some = roots[t : min(t + IN_TURNS, n_trees)]
             ended = walk_trees(posts.nodes, some, X.reshape(-1), X.shape[1], rows, work)
@@ -234,6 +243,7 @@ def walk_trees(nodes: Keys, roots: Ids, cells: Matrix, m: int, rows: Ids, work: 
     No branch depends on a value. Comparing and parting take turns: a processor waits to read a bundle until
     it knows where all bundles before were written to.
     """
+    # bundles: | on their way | a step on | arrived |, each a list of | place | rows as bits |
     bundles, passes = work.bundles, work.passes
     here, there, ended = ZERO, np.uint64(len(passes)), np.uint64(2 * len(passes))
     size = ZERO
@@ -241,6 +251,7 @@ def walk_trees(nodes: Keys, roots: Ids, cells: Matrix, m: int, rows: Ids, work: 
     for root in roots:
         leaf = nodes[2 * np.uint64(root) + ONE] == ZERO
         at = ended if leaf else size
+        # as many low bits as there are rows
         bundles[at], bundles[at + ONE] = np.uint64(root), ~ZERO >> np.uint64(LANES - len(rows))
         ended += TWO * np.uint64(leaf)
         size += TWO * np.uint64(not leaf)
@@ -248,6 +259,7 @@ def walk_trees(nodes: Keys, roots: Ids, cells: Matrix, m: int, rows: Ids, work: 
         for b in range(ZERO, size, TWO):
             place = bundles[here + b] * TWO
             column = nodes[place + ONE] & COLUMN
+            # columns are laid out when first asked for: 64 values side by side
             if not work.laid[column]:
                 work.laid[column] = True
                 lay_out(cells, m, rows, column, work.columns)
@@ -259,7 +271,7 @@ def walk_trees(nodes: Keys, roots: Ids, cells: Matrix, m: int, rows: Ids, work: 
             word = nodes[bundles[here + b] * TWO + ONE]
             bring(nodes, (word >> CHILDREN) * TWO)
             for side in range(ZERO, TWO):
-                # side 0, the right child: rows that do not pass; side 1: those that do
+                # side 0, right: rows that do not pass (0 - 1 has all bits set); side 1, left: those that do
                 members = bundles[here + b + ONE] & (passes[b] ^ (side - ONE))
                 leaf = (word >> (RIGHT_LEAF + side)) & ONE
                 at = ended if leaf else end
@@ -284,6 +296,7 @@ def note_votes(node: Ids, roots: Ids, votes: Votes, work: Workspace, ended: int)
         tree = ZERO
         for t in range(1, len(roots)):
             tree += np.uint64(place >= np.uint64(roots[t]))
+        # a whole bundle at once: one masked write of 64 places
         put_where(work.lanes, tree * LANE, members, votes.kind[np.uint64(node[place])] * width)
 
 
@@ -302,6 +315,7 @@ def add_votes(n_trees: int, n_rows: int, listed: Floats, work: Workspace) -> Non
 @inner
 def note_features(word: int, rows: Ids, work: Workspace, met: Keys) -> None:
     """Turn the rows that met each of 64 features into the features that each row met."""
+    # between walks ``passes`` is free; a feature may have been met in both of its columns
     block, m = work.passes, len(work.met) // 2
     for bit in range(64):
         j = 64 * word + bit
@@ -316,6 +330,7 @@ def transpose(block: Keys) -> None:
     """Bit j of word i becomes bit i of word j: blocks of 32 bits change places, then those of 16 within."""
     size, low = 32, np.uint64(2**32 - 1)
     while size > 0:
+        # low: size ones, size zeros, ...; upper parts of one word change places with lower parts of the other
         shift = np.uint64(size)
         for first in range(64):
             if first & size == 0:
@@ -336,5 +351,6 @@ def lay_out(cells: Matrix, m: int, rows: Ids, column: int, columns: Matrix) -> N
         columns[begin + np.uint64(i)] = cells[np.uint64(rows[i]) * width + feature]
     if column != feature:
         for i in range(len(rows)):
+            # NaN passes no threshold, -inf every one
             if np.isnan(columns[begin + np.uint64(i)]):
                 columns[begin + np.uint64(i)] = -np.inf
