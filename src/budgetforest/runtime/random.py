@@ -27,6 +27,7 @@ S11, S27, S30, S31, S32 = (np.uint64(s) for s in (11, 27, 30, 31, 32))
 @kernel
 def mix(key: np.uint64, number: np.uint64) -> np.uint64:
     """The key of draw ``number`` under ``key`` (the finaliser of splitmix64)."""
+    # plus one, or draw 0 would begin with the key itself; sums and products wrap at 2^64
     z = key + GOLDEN * (number + ONE)
     z = (z ^ (z >> S30)) * MIX_1
     z = (z ^ (z >> S27)) * MIX_2
@@ -36,6 +37,7 @@ def mix(key: np.uint64, number: np.uint64) -> np.uint64:
 @inner
 def uniform(key: np.uint64) -> float:
     """A number in [0, 1) from a key."""
+    # 53 bits, all that a double holds exactly: never rounded up to 1
     return float(key >> S11) * 1.1102230246251565e-16  # 2 ** -53
 
 
@@ -48,6 +50,7 @@ def draw_rows(key: np.uint64, total: int, upto: Counts, order: Ids, times: Ids) 
     of 2 is the row twice.
     """
     span = float(upto[-1] if len(upto) > 0 else len(order))
+    # a position below the sum of all weights; row r has those with upto[r - 1] <= at < upto[r]
     for draw in range(total):
         at = int(uniform(mix(key, np.uint64(draw))) * span)
         if len(upto) == 0:
@@ -55,6 +58,7 @@ def draw_rows(key: np.uint64, total: int, upto: Counts, order: Ids, times: Ids) 
         else:
             low = 0
             high = len(order) - 1
+            # the first row whose upto is above the position
             while low < high:
                 middle = (low + high) // 2
                 if upto[middle] <= at:
@@ -73,9 +77,11 @@ def draw_own_rows(
     Row i has the ``weight[i]`` positions from ``start[i]`` on, of ``span`` in all. ``near[p >> shift]`` is
     the last row that starts at or before the first position of that stretch, -1 if none does.
     """
+    # every block makes all draws and keeps its own, so that blocks need not agree on anything
     for draw in range(total):
         at = int(uniform(mix(key, np.uint64(draw))) * float(span))
         row = near[at >> shift]
+        # few steps: there are about as many stretches as rows
         while row + 1 < len(start) and start[row + 1] <= at:
             row += 1
         if row >= 0 and at < start[row] + weight[row]:
@@ -89,10 +95,12 @@ def add_cells(hashes: Keys, cells: NDArray[np.uint64], keys: Keys) -> None:
     Equal values count as equal bits: both zeros, and all missing ones.
     """
     for i in range(len(hashes)):
+        # a sum: columns may come in any order, and in parts
         total = hashes[i]
         for j in range(len(keys)):
             cell = cells[i, j]
             cell = np.uint64(0) if cell == NEGATIVE_ZERO else cell
+            # without its sign, every NaN is above infinity
             cell = MISSING if (cell & ~NEGATIVE_ZERO) > INFINITY else cell
             total += mix(keys[j], cell)
         hashes[i] = total

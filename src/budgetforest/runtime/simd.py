@@ -32,6 +32,7 @@ def _address(context: Any, builder: Any, kind: Any, array: Any, begin: Any, vect
 
 def _repeated(builder: Any, value: Any, vector: Any) -> Any:
     """A vector of one value."""
+    # insert into the first place, shuffle it to all: LLVM's idiom for a broadcast
     nothing = ir.Constant(vector, ir.Undefined)
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
     return builder.shuffle_vector(builder.insert_element(nothing, value, ir.IntType(32)(0)), nothing, zeros)
@@ -44,11 +45,14 @@ def _values_at_most(typing: Any, values: Any, begin: Any, bound: Any) -> Any:
         values, begin, bound = arguments
         element = context.get_data_type(signature.args[0].dtype)
         vector, size = ir.VectorType(element, LANES), signature.args[0].dtype.bitwidth
+        # aligned as one number, not as a vector: ``begin`` may be any place
         lanes = builder.load(
             _address(context, builder, signature.args[0], values, begin, vector), align=size // 8
         )
+        # the low half of the word holds a float32
         limit = builder.bitcast(builder.trunc(bound, ir.IntType(32)) if size == 32 else bound, element)
         passes = builder.fcmp_ordered("<=", lanes, _repeated(builder, limit, vector))
+        # place i of the vector becomes bit i, on little-endian processors
         return builder.bitcast(passes, ir.IntType(LANES))
 
     return types.uint64(values, types.uint64, types.uint64), code
@@ -62,6 +66,7 @@ def _put_where(typing: Any, lanes: Any, begin: Any, rows: Any, value: Any) -> An
         vector = ir.VectorType(ir.IntType(32), LANES)
         there = _address(context, builder, signature.args[0], lanes, begin, vector)
         chosen = builder.bitcast(rows, ir.VectorType(ir.IntType(1), LANES))
+        # all LANES places are read and written back: no other thread may write among them
         mixed = builder.select(chosen, _repeated(builder, value, vector), builder.load(there, align=4))
         builder.store(mixed, there, align=4)
         return context.get_dummy_value()
@@ -94,6 +99,7 @@ def _exchange_quartet(typing: Any, sums: Any, at: Any, terms: Any, old: Any, new
             builder.load(_address(context, builder, signature.args[2], terms, begin, vector), align=8)
             for begin in (old, new)
         )
+        # subtracted before the other is added, as the plain version does: both round alike
         builder.store(builder.fadd(builder.fsub(builder.load(there, align=8), out), put), there, align=8)
         return context.get_dummy_value()
 
@@ -104,13 +110,14 @@ def _first_of(typing: Any, bits: Any) -> Any:
     """The place of the lowest bit of a word that has some."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        # the flag leaves the result of 0 undefined, which spares a check
         return builder.cttz(arguments[0], ir.IntType(1)(1))
 
     return types.uint64(types.uint64), code
 
 
 def _bring(typing: Any, array: Any, at: Any) -> Any:
-    """ProgressCallback the processor that a place of the memory will be read soon."""
+    """Tell the processor that a place of the memory will be read soon."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         number = ir.IntType(32)
@@ -153,6 +160,7 @@ def _plain_first_of(bits: Any) -> Any:
     return np.uint64((int(bits) & -int(bits)).bit_length() - 1)
 
 
+# intrinsics have no Python version of their own, so each has a plain twin for runs without the compiler
 if numba.config.DISABLE_JIT:
     values_at_most, put_where, first_of = _plain_values_at_most, _plain_put_where, _plain_first_of
     add_octet, exchange_quartet = _plain_add_octet, _plain_exchange_quartet
