@@ -169,8 +169,10 @@ def per_unit(low: float, high: float, n_buckets: int) -> float:
 def bucket_of(x: float, low: float, scale: float, n_buckets: int) -> np.uintp:
     """The bucket of a value, never before that of a smaller one; the first has nothing above ``low``."""
     at = np.ceil((x - low) * scale)
+    # comparisons that are false for NaN: it ends in bucket 0, never outside
     at = at if at > 0.0 else 0.0
     last = n_buckets - 1.0
+    # by way of a signed number: most processors convert doubles to those in one instruction
     return np.uintp(np.int64(at if at < last else last))
 
 
@@ -194,11 +196,14 @@ def find_buckets(counts: Ids, ranks: Counts, to: Ids) -> int:
     for bucket in range(len(counts)):
         if counts[bucket] == 0:
             continue
+        # upto < rank <= upto + count: the rank is in this bucket
         first = at
         while at < len(ranks) and ranks[at] <= upto + counts[bucket]:
+            # minus all values before this bucket, plus those of them that are picked
             ranks[at] += size - 1 - upto
             at += 1
         upto += counts[bucket]
+        # an edge lies between its value and the next, which may be the first of the next bucket with values
         if after or at > first:
             to[bucket] = size
             size += counts[bucket]
@@ -212,5 +217,6 @@ def pick(column: Matrix, low: float, scale: float, to: Ids, picked: Matrix) -> N
     for i in range(len(column)):
         bucket = bucket_of(float(column[i]), low, scale, len(to))
         at = to[bucket]
+        # no branch: what is not wanted is written to place 0, which nobody reads
         picked[np.uintp(at)] = column[i]
         to[bucket] = at + int(at > 0)

@@ -153,6 +153,7 @@ def count_steps(steps: Floats, low: float, scale: float, before: Ids) -> int:
     """How many steps are in the buckets ``before`` each; returns how often those of one can be halved."""
     for step in steps:
         before[bucket_of(step, low, scale, len(before))] += 1
+    # counts become running sums: where the steps of a bucket begin among all
     total = 0
     most = 1
     for bucket in range(len(before)):
@@ -160,9 +161,11 @@ def count_steps(steps: Floats, low: float, scale: float, before: Ids) -> int:
         before[bucket] = total
         total += here
         most = max(most, here)
+    # no bucket has 2 ** levels steps or more
     levels = 0
     while most >> levels > 0:
         levels += 1
+    # a few levels too many do no harm, for the padding is never below a value
     return levels if levels < UNROLLED - 2 else max(levels, UNROLLED)
 
 
@@ -186,7 +189,9 @@ def count_below(
     gaps = False
     for i in range(len(column)):
         x = float(column[i])
+        # buckets are monotone: steps of lower ones are below x, of higher ones not; NaN has bucket 0
         below = np.uintp(before[bucket_of(x, low, scale, len(before))])
+        # the answer lies between below and below + 2 ** (level + 1) - 1
         for level in range(levels - 1, 0 if levels < UNROLLED else UNROLLED - 1, -1):
             below += np.uintp(steps[below + (ONE << np.uintp(level)) - ONE] < x) << np.uintp(level)
         for done in range(UNROLLED - 1 if levels >= UNROLLED else 0):
