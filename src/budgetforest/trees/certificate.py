@@ -58,7 +58,9 @@ def _certificate(most: float, inner: Flags, impurity: Floats, floor: float) -> C
         return Certificate(0.0, 0.0, 1.0, 1.0)
     residue = float(impurity[~inner].max())
     bound = floor * float(impurity[0] - residue)
+    # theorem 2.2 needs F >= 1 wherever it is not 0: it is scaled by its smallest value in the tree
     smallest = min(1.0, float(impurity[inner].min()))
+    # the theorem speaks of trees whose leaves have F = 0
     factor = math.log(impurity[0] / smallest) + 1 if residue == 0 else math.nan
     ratio = most / bound if bound > 0 else (1.0 if most == 0 else math.inf)
     return Certificate(most, bound, ratio, factor)
@@ -69,6 +71,7 @@ def spent_before(trees: Tree, roots: Ids, costs: Costs) -> Floats:
     parent, depth = family(trees, roots[:-1])
     price = _prices(trees, parent, costs)
     spent = np.zeros(len(parent))
+    # parents before children, a level at a time
     by_depth = np.argsort(depth, kind="stable")
     for level in np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1)[1:]:
         spent[level] = spent[parent[level]] + price[level]
@@ -81,11 +84,13 @@ def _prices(trees: Tree, parent: Ids, costs: Costs) -> Floats:
     node = np.flatnonzero(parent >= 0)
     asked, before = trees.feature[parent[node]], parent[parent[node]]
     price[node] = price_of(costs, asked, False)
+    # all nodes climb to their ancestors together, a level a round; who meets its own feature pays nothing
     while len(node):
         more = before >= 0
         node, asked, before = node[more], asked[more], before[more]
         met = trees.feature[before]
         opened, again = costs.group[met] == costs.group[asked], met == asked
+        # another member opened the group; the climb goes on, for the feature itself may stand higher
         price[node[opened]] = price_of(costs, asked[opened], True)
         price[node[again]] = 0.0
         node, asked, before = node[~again], asked[~again], parent[before[~again]]

@@ -1,4 +1,7 @@
-"""Compiled walks of single rows to their leaves."""
+"""Compiled walks of single rows to their leaves: few rows, or trees with nominal nodes.
+
+``inference.batch_walk`` stands apart: it packs numeric trees first, which only many rows are worth.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,7 @@ def visit_leaves(tree: Tree, roots: Ids, votes: Any, X: Matrix, total: Floats, m
             node = int(np.int64(roots[t]))
             while tree.feature[node] != LEAF:
                 feature = tree.feature[node]
+                # no words where nobody asks what rows pay
                 if met.shape[1] > 0:
                     met[i, feature >> 6] |= np.uint64(1) << np.uint64(feature & 63)
                 node = child_of(tree, node, X[i, feature])
