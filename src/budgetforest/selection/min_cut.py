@@ -50,16 +50,19 @@ def closure_of(forest: Forest, X: Matrix, label: Ids, weight: Ids) -> Closure:
     parent = family(nodes, roots[:-1]).parent
     errors = np.zeros(len(parent))
     count_errors(nodes, roots, X, label, weight, nodes.counts.argmax(axis=1), errors)
+    # e(node) - sum of e(children): what keeping the node saves
     gain = np.where(inner, errors, 0.0)
     child = parent >= 0
     np.subtract.at(gain, parent[child], errors[child])
     own, opening = _fees(forest.costs)
+    # pairs whose nodes have the same sum of random tags are needed by the same nodes, but for chance
     tags = np.random.default_rng(0).integers(2**63, size=len(parent), dtype=np.uint64)
     keys = np.zeros((len(X), len(own) + len(opening)), np.uint64)
     tag_pairs(nodes, roots, X, forest.costs.group, tags, keys)
     paid = np.concatenate([own, opening])[None, :] * weight[:, None]
     # what is free need not be paid for by any node
     keys[paid == 0] = 0
+    # one vertex for each distinct key, at the price of all its pairs
     unique, first, which = np.unique(keys.ravel(), return_index=True, return_inverse=True)
     price = np.bincount(which, paid.ravel())
     node, pair = list_pairs(
@@ -107,12 +110,15 @@ def best_part(problem: Closure, rate: float, among: Flags | None = None) -> Flag
     if most <= 0:
         return kept
     # vertices: source, sink, nodes, pairs
+    #   source -> node, gain > 0     node -> sink, gain < 0     pair -> sink, its price
+    #   node -> parent, node -> pair: cannot be cut, so what is kept keeps what it needs
     at = np.full(len(gain), -1)
     at[nodes] = np.arange(len(nodes)) + 2
     pair_at = np.full(len(problem.price), -1)
     pair_at[pairs] = np.arange(len(pairs)) + 2 + len(nodes)
     below = nodes[problem.parent[nodes] >= 0]
     wins, loses = nodes[gain[nodes] > 0], nodes[gain[nodes] < 0]
+    # the solver counts in 32-bit integers; what cannot be cut has more than all that can be gained
     scale = CAPACITY / most
     tail = [np.zeros(len(wins)), at[loses], at[below], at[problem.node[needs]], pair_at[pairs]]
     head = [
@@ -136,6 +142,7 @@ def best_part(problem: Closure, rate: float, among: Flags | None = None) -> Flag
 
 def _source_side(graph: csr_array) -> Flags:
     """The vertices that a minimum cut leaves with vertex 0, the source; vertex 1 is the sink."""
+    # what the residual graph reaches is the smallest of all minimum cuts: among equals the fewest nodes
     residual = graph - maximum_flow(graph, 0, 1).flow
     residual.data[residual.data < 0] = 0
     residual.eliminate_zeros()
@@ -164,6 +171,7 @@ def trimmed(tree: Tree, kept: Flags) -> Tree:
     inner = feature != LEAF
     stays = family(tree._replace(feature=feature), np.zeros(1, np.int32)).parent >= 0
     stays[0] = True
+    # nodes that stay keep their order, so the tree stays in preorder
     number = (np.cumsum(stays) - 1).astype(np.int32)
     nominal = inner & (tree.route == BY_CATEGORY)
     numeric = inner & ~nominal
@@ -173,6 +181,7 @@ def trimmed(tree: Tree, kept: Flags) -> Tree:
     for node in np.flatnonzero(nominal & stays):
         children = tree.branches[tree.left[node] : tree.left[node] + tree.right[node] + 1]
         left[node], right[node] = sum(map(len, branches)), tree.right[node]
+        # ~child stands for a category that training did not see at the node
         branches.append(np.where(children >= 0, number[children], ~number[~children]).astype(np.int32))
     return Tree(
         feature[stays],
@@ -196,6 +205,7 @@ def count_errors(
         for i in range(len(X)):
             node = int(np.int64(roots[t]))
             while True:
+                # of inner nodes too: their error as leaves; sums of whole weights are exact
                 if top[node] != label[i]:
                     errors[node] += weight[i]
                 if tree.feature[node] == LEAF:
@@ -207,6 +217,7 @@ def count_errors(
 def tag_pairs(tree: Tree, roots: Ids, X: Matrix, group: Ids, tags: Keys, keys: Keys) -> None:
     """``keys[i, j]``, of groups ``keys[i, m + g]``: the sum of the tags of nodes where i first meets it."""
     m = X.shape[1]
+    # stamped with the walk, a number for each row and tree, so nothing is cleared between walks
     seen = np.empty(keys.shape[1], np.int64)
     for pair in range(len(seen)):
         seen[pair] = -1
@@ -217,6 +228,7 @@ def tag_pairs(tree: Tree, roots: Ids, X: Matrix, group: Ids, tags: Keys, keys: K
             while tree.feature[node] != LEAF:
                 j = tree.feature[node]
                 for met in (np.int64(j), np.int64(m + group[j])):
+                    # the first node on the way that asks for it, in each tree
                     if seen[met] != walk:
                         seen[met] = walk
                         keys[i, met] += tags[node]
@@ -228,6 +240,7 @@ def list_pairs(
     tree: Tree, roots: Ids, X: Matrix, group: Ids, m: int, rows: Ids, columns: Ids, numbers: Ids
 ) -> tuple[Ids, Ids]:
     """All (node, pair) where the node needs the pair, for one example (row, column) of each pair."""
+    # at most one node of each tree needs a pair
     nodes = np.empty(len(rows) * (len(roots) - 1), np.int32)
     pairs = np.empty(len(nodes), np.int32)
     found = 0
@@ -236,6 +249,7 @@ def list_pairs(
             node = int(np.int64(roots[t]))
             while tree.feature[node] != LEAF:
                 j = tree.feature[node]
+                # columns from m on stand for groups, as in ``tag_pairs``
                 if columns[at] == j or columns[at] == m + group[j]:
                     nodes[found] = node
                     pairs[found] = numbers[at]
