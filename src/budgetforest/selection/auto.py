@@ -82,6 +82,7 @@ def auto_candidates(
     backend: Backend, settings: Settings, tell: ProgressCallback = quiet, cache: StepCache = no_cache
 ) -> list[Candidate]:
     """Every candidate, with all its exits measured; trees that cannot be needed are let go."""
+    # pools are counted by prices, not by columns: the columns of a sensor have one price
     pools = n_pools(n_bundles(np.ones(len(settings.costs.cost), bool), settings.costs))
     n_turns = turns_for(backend.train, validation_of(backend), settings)
     headway, record = Headway(tell, pools * (n_turns + 1)), Record()
@@ -89,6 +90,7 @@ def auto_candidates(
     for turn, other in enumerate(backend.turns(), 1):
         kept = partial(named, cache, f"turn-{turn}")
         for pool, found in enumerate(headway.of(grow_pools(other, None, settings, headway.now, kept))):
+            # no probable exit is ruled out here: the kept search may look up any threshold
             record.add(pool, found, validation_of(other))
     allowed = None
     if settings.disagreement is not None:
@@ -99,6 +101,7 @@ def auto_candidates(
     # then the search whose forests are kept
     for pool, found in enumerate(headway.of(grow_pools(backend, allowed, settings, headway.now, cache))):
         candidates += record.corrected(pool, found, validation_of(backend))
+        # pool by pool, so that trees without a chance do not take memory until the end
         candidates = without_hopeless(candidates, n_judged)
     return candidates
 
@@ -118,6 +121,7 @@ class Headway:
     def now(self, what: str) -> None:
         """What is being done next; the last step of a pool is its end."""
         self.tell("steps", self.done, self.total, what)
+        # held before a pool's last step, which ``of`` counts when the pool is complete
         if (self.done + 1) % STEPS:
             self.done += 1
 
@@ -138,6 +142,7 @@ def warn_of_few(allowed: Allowed, validation: Totals, settings: Settings) -> Non
     """Say so if no probable exit can be proven on so few rows, even if no label ever differed."""
     risk, n = allowed.risk, n_rows(validation, settings)
     if allowed.disagreement and most_likely_share(0, n, risk) > allowed.disagreement:
+        # no difference on n rows bounds the share by 1 - risk ** (1 / n)
         enough = math.ceil(math.log(risk) / math.log1p(-allowed.disagreement))
         warnings.warn(
             f"max_disagreement={allowed.disagreement:g} at confidence {allowed.confidence:g} cannot be shown "
@@ -161,6 +166,7 @@ def grow_pools(
         step = partial(candidates_of, features, backend, context, allowed, settings, now)
         found = cache(f"pool-{n}", step)
         yield found
+        # of two rates, or one where nothing costs anything; the last has the lower one
         boosted = [candidate.trees for candidate in found if candidate.recipe.cuts == "boosted"]
         # backward elimination: what saves boosted trees least per price leaves
         features = smaller_pool(features, feature_gains(boosted[-1], len(features)), settings.costs)
@@ -181,6 +187,7 @@ def candidates_of(
 ) -> list[Candidate]:
     """The forests of one pool, that of best cuts first, with all their exits measured."""
     found = dict(grow_pool(backend, features, context, settings, now))
+    # pruned from the forest grown first, that of best cuts
     found |= prune_forest(next(iter(found.values())), features, context, backend)
     candidates = []
     for recipe, forest in found.items():
@@ -202,6 +209,7 @@ def grow_pool(
     size = int(features.sum())
     n_trees, n_rounds = min(settings.max_trees, MOST_TREES), min(settings.max_trees, ROUNDS)
     rate = rate_for(features, settings, backend.train)
+    # twice the usual sqrt(m) features at a node, for boosting four times
     tries = settings.max_features or min(1.0, 2 / math.sqrt(size))
     plain = Growth(features, 0.0, tries, False, 1, settings.n_classes)
     # boosting and reuse begin first: each is the work of one thread, while others grow independent trees
@@ -241,6 +249,7 @@ def boost_pool(
     # at a high rate no split may be worth its price; then as if everything were free
     for rate in dict.fromkeys((steps.rate, 0.0)):
         recipe = Recipe(features=int(steps.pool.sum()), cuts="boosted", rate=rate)
+        # the cost and error of this point are unknown yet: only its recipe tells how trees vote
         scoring = context_for(Point(recipe, rounds, 0.0, 0.0), context, unit)
         grown = while_better(trees(steps._replace(rate=rate)), rounds, scoring, error)
         if any(len(tree.feature) > 1 for tree in grown):
@@ -257,6 +266,7 @@ def while_better(
     for _ in range(TIMES):
         grown = [*kept, *islice(trees, rounds)]
         found = error(grown, context)
+        # the last rounds did not help and are dropped
         if found >= least:
             break
         kept, least = grown, found
@@ -277,6 +287,7 @@ def best_alone(few: Flags, otherwise: Flags, backend: Backend, context: Context,
         trees = list(backend.independent(growth, quarter(MOST_TREES), True))
         outcome = backend.outcomes(trees, context, [len(trees)], [math.inf])[0]
         gain, price = without - float(outcome.error[0]), float(settings.costs.prices(alone).sum())
+        # gain / price > most / paid without a division: what is free has price 0
         if gain * paid > most * price:
             best, most, paid = alone, gain, price
     return best
@@ -296,6 +307,7 @@ def prune_forest(
     kept, found = None, {}
     for worth in PRUNED_AT:
         rate = worth * float(error) / price
+        # rates ascend and kept parts are nested: the next one is sought inside this one
         kept = best_part(problem, rate, kept)
         if kept.any():
             found[Recipe(features=int(features.sum()), pruned=rate)] = pruned(forest, kept)
@@ -306,6 +318,7 @@ def rate_for(features: Flags, settings: Settings, train: Totals) -> float:
     """What a unit of cost is worth, if nobody said: at half the pool's price, all the entropy there is."""
     share = train.counts / train.counts.sum()
     nats = -float((share * np.log(np.where(share > 0, share, 1.0))).sum())
+    # as if a row acquired the whole pool
     price = float(settings.costs.prices(features).sum())
     # nothing to save where all is free, or where there is no choice
     if not price or n_bundles(features, settings.costs) == 1:
@@ -318,6 +331,7 @@ def feature_gains(trees: list[Tree], n_features: int) -> Floats:
     total = np.zeros(n_features)
     for tree in trees:
         parent = family(tree, np.zeros(1, np.int32)).parent
+        # boosted: minus what a node's score saves on all its rows, so that the drops of splits add up
         drop = tree.impurity.copy()
         np.subtract.at(drop, parent[1:], tree.impurity[1:])
         inner = tree.feature != LEAF
@@ -355,6 +369,7 @@ def smaller_pool(features: Flags, saved: Floats, costs: Costs) -> Flags:
     worth = np.bincount(group, gain)[group] / np.sqrt(np.where(price > 0, price, 1.0))
     apart = (np.bincount(group)[group] > 1) & (discount > 0)
     worth[apart] = np.minimum(worth[apart], gain[apart] / np.sqrt(discount[apart]))
+    # the last key counts first: free, then worth, then gain, then the lowest number
     order = np.lexsort((members, -gain, -worth, price > 0))
     return features & np.isin(bundle, members[order[: smaller(len(members))]])
 
@@ -369,6 +384,7 @@ def measure(
 ) -> list[Point]:
     """Mean cost and error on validation rows at every exit of the forest, and of parts of it."""
     part = quarter(len(trees))
+    # a sixteenth, a quarter and all of the trees; the same size is measured once
     sizes = list(dict.fromkeys((quarter(part), part, len(trees))))
     ends = thresholds(len(context.classes)) if settings.answer == Answer.LABEL else [math.inf]
     n = n_rows(validation_of(backend), settings)
@@ -376,6 +392,7 @@ def measure(
     return [
         Point(recipe, size, float(outcome.cost[at]), float(outcome.error[at]), ends[at])
         for size, outcome in zip(sizes, backend.outcomes(trees, own, sizes, ends), strict=True)
+        # rounded up to whole rows, on the safe side
         for at in range(first_allowed(np.ceil(outcome.differ * settings.unit), n, allowed), len(ends))
     ]
 
@@ -394,6 +411,7 @@ def first_allowed(differ: Counts | Floats, n: int, allowed: Allowed | None) -> i
     """
     if allowed is None:
         return 0
+    # the last threshold is certain exit itself, where nothing differs
     for at in range(len(differ) - 2, -1, -1):
         if most_likely_share(int(differ[at]), n, allowed.risk) > allowed.disagreement:
             return at + 1
@@ -407,5 +425,6 @@ def most_likely_share(found: int, n: int, risk: float) -> float:
 
 def thresholds(n_classes: int) -> list[float]:
     """Beliefs at which rows may exit, from almost any to certainty."""
+    # the leader of k classes never has a share below 1 / k
     even = 1 / n_classes
     return [even + (1 - even) * i / THRESHOLDS for i in range(THRESHOLDS)] + [math.inf]
