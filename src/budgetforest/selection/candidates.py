@@ -11,6 +11,7 @@ from budgetforest.trees.tree import Tree
 class Recipe(NamedTuple):
     """How the trees of a forest were grown."""
 
+    # fields are compared in this order where forests tie (``path``)
     alpha: float = -1.0
     """The paper's method with this threshold; -1 for cost-aware growth, which the rest describes."""
     features: int = 0

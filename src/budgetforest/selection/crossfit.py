@@ -57,6 +57,7 @@ class Other(NamedTuple):
             near = own.cost <= APART * point.cost and point.cost <= APART * own.cost
             if own.threshold == point.threshold and near:
                 return own
+        # exits ascend by cost: from the end, the first within the cost of the point
         return next((own for own in reversed(self.exits) if own.cost <= point.cost), None)
 
 
@@ -69,6 +70,7 @@ def turns(train: Rows, validation: Rows, settings: Settings) -> Iterator[tuple[R
     parts = n_turns(totals_of(train, k), totals_of(validation, k), settings)
     if not parts:
         return
+    # equal rows have equal hashes, hence one turn
     _, first, alike = np.unique(train.hashes, return_index=True, return_inverse=True)
     turn = np.empty(len(first), np.int32)
     # class by class in turn, so that every part has its share of each
@@ -84,6 +86,7 @@ def n_turns(train: Totals, validation: Totals, settings: Settings) -> int:
     """How many turns there are; none if there are enough validation rows."""
     if n_rows(validation, settings) >= ENOUGH:
         return 0
+    # parts of the training rows about as large as the validation rows
     ratio = float(train.counts.sum()) / float(validation.counts.sum())
     return min(MOST_TURNS, max(2, round(ratio)))
 
@@ -108,6 +111,7 @@ class Record:
 
     def corrected(self, pool: int, candidates: Sequence[Candidate], judged: Totals) -> list[Candidate]:
         """The candidates with the errors of their kinds, those of the others included."""
+        # a point is its own key: recipe, trees and threshold tell all exits apart
         found = {
             point: point._replace(error=self._error(kind, point, weight_of(judged)))
             for kind, exits in kinds(pool, candidates)
@@ -119,6 +123,7 @@ class Record:
         ]
 
     def _error(self, kind: ForestKind, point: Point, rows: int) -> float:
+        # whole weights but for rounding, unless the error is a Brier score
         wrong = round(point.error * rows, 9)
         for other in self.others[kind]:
             if like := other.like(point):
@@ -138,8 +143,10 @@ def kinds(pool: int, candidates: Sequence[Candidate]) -> Iterator[tuple[ForestKi
     for candidate in candidates:
         recipe = candidate.recipe
         same = (recipe.cuts, recipe.rate > 0, recipe.pruned > 0)
+        # by rank, not by number: other trainings may have stopped boosting at another number of trees
         sizes = sorted({point.trees for point in candidate.points}, reverse=True)
         for part, size in enumerate(sizes):
             exits = [point for point in candidate.points if point.trees == size]
             yield ForestKind(pool, *same, which=before[same], part=part), exits
+        # rates differ between trainings, their order does not
         before[same] += 1

@@ -37,6 +37,7 @@ def paper_candidates(
         first = next(trees)
         splits = int((first.feature != LEAF).sum())
         if splits or settings.alphas:
+            # a new meter for each alpha: it adds up the trees of one forest
             meter = _told(backend.meter(context), f"alpha {alpha:g}", settings.max_trees, tell)
             forest = partial(
                 budget_rf,
@@ -47,7 +48,9 @@ def paper_candidates(
                 Recipe(alpha),
                 patience,
             )
+            # bound as a default: the name means another forest in the next round
             yield from cache(f"alpha-{alpha!r}", lambda forest=forest: [forest()])  # type: ignore[misc]
+        # trees that are grown ahead are not needed
         trees.close()
         if settings.alphas is None and splits <= 1:
             return  # no larger alpha gives a cheaper tree
@@ -74,10 +77,12 @@ def budget_rf(
         measured = meter(tree)
         if measured is not None:
             points.append(Point(recipe, len(grown), *measured))
+        # measured forests, not trees: the meter leaves out some
         past = [point.cost > budget for point in points[-patience:]]
         if len(past) == patience and all(past):
             break
     candidate = Candidate(recipe, grown, points, patience)
+    # with patience there may be trees after the last that fits: they go too, but their points stay
     fitting = within(candidate, budget)
     return candidate._replace(trees=grown[: fitting[-1].trees if fitting else 0])
 

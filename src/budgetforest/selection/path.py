@@ -14,6 +14,7 @@ def within(candidate: Candidate, budget: float) -> list[Point]:
     fitting, misses = [], 0
     for point in candidate.points:
         # growing for this budget would have stopped after so many misses in a row
+        # NaN > budget is false, so an unknown cost is no miss
         misses = misses + 1 if point.cost > budget else 0
         if misses == candidate.patience:
             break
@@ -29,6 +30,7 @@ def best_at(candidates: Sequence[Candidate], budget: float) -> Point | None:
     is taken, then of least cost, then of the smallest alpha.
     """
     fitting = [within(candidate, budget) for candidate in candidates]
+    # the last is the largest forest: Algorithm 1 looks at costs alone
     if len(fitting) == 1:
         return fitting[0][-1] if fitting[0] else None
     return min(chain(*fitting), key=lambda p: (p.error, p.cost, p.recipe), default=None)
@@ -38,6 +40,7 @@ def path_of(candidates: Sequence[Candidate], budget: float) -> list[Point]:
     """The lower envelope up to a budget: forests that err less than any that is cheaper."""
     path: list[Point] = []
     points = chain(*(within(candidate, budget) for candidate in candidates))
+    # cheapest first, so one pass keeps whoever errs less than all before
     for point in sorted(points, key=lambda p: (p.cost, p.error, p.recipe)):
         if not path or point.error < path[-1].error:
             path.append(point)
@@ -46,6 +49,7 @@ def path_of(candidates: Sequence[Candidate], budget: float) -> list[Point]:
 
 def without_idle_trees(candidates: Sequence[Candidate], budget: float) -> list[Candidate]:
     """The candidates without the trees that are best at no budget up to this one."""
+    # the best forest changes only at costs of forests
     best = [best_at(candidates, cost) for cost in _costs(candidates, budget)]
     return only_used(candidates, [point for point in best if point])
 
@@ -84,9 +88,11 @@ def careful_path(candidates: Sequence[Candidate], n_rows: int) -> list[Point]:
         taken = next(dearest_first)
         if taken.recipe not in used:
             # trees that the path has already are better than new ones that cost about as much
+            # the iterator goes on after taken: what follows costs no more
             again = next((p for p in dearest_first if p.recipe in used), taken)
             taken = again if again.cost * STEP**2 >= taken.cost else taken
         if not path or (
+            # less error, or clearly more cost at an error that is as near the best
             taken.cost > path[-1].cost and (taken.error < path[-1].error or taken.cost > path[-1].cost * STEP)
         ):
             path.append(taken)
@@ -102,6 +108,7 @@ def without_hopeless(candidates: Sequence[Candidate], n_rows: int) -> list[Candi
     points = _by_cost(candidates)
     hopeful, first = {surest(candidates).recipe}, 0
     for last, near in _budgets(points, n_rows):
+        # judged at its own cost: at larger budgets the limit is only lower
         hopeful.update(p.recipe for p in points[first : last + 1] if p.error <= near)
         first = last + 1
     return [
@@ -118,6 +125,7 @@ def _budgets(points: Sequence[Point], n_rows: int) -> Iterator[tuple[int, float]
     """Every cost as a budget: the last point within it, and the largest error that is near the best."""
     best = 1.0
     for last, point in enumerate(points):
+        # the best of all that cost no more
         best = min(best, point.error)
         if last + 1 == len(points) or points[last + 1].cost > point.cost:
             yield last, best + math.sqrt(best * (1 - best) / n_rows) / 3
