@@ -166,7 +166,7 @@ def grow_pools(
         step = partial(candidates_of, features, backend, context, allowed, settings, now)
         found = cache(f"pool-{n}", step)
         yield found
-        # of two rates, or one where nothing costs anything; the last has the lower one
+        # at a rate and at a quarter of it, or once without; the last is the lower
         boosted = [candidate.trees for candidate in found if candidate.recipe.cuts == "boosted"]
         # backward elimination: what saves boosted trees least per price leaves
         features = smaller_pool(features, feature_gains(boosted[-1], len(features)), settings.costs)
