@@ -23,7 +23,7 @@ from budgetforest.data.costs import Costs, Prices
 from budgetforest.growing.cost_aware import Acquired, acquire, nothing_acquired, price_of
 from budgetforest.growing.feature_order import START, next_step
 from budgetforest.growing.greedytree import Sample, bootstrapped, labels_of
-from budgetforest.growing.histogram import Cells
+from budgetforest.growing.histogram import Cells, cells_of
 from budgetforest.growing.node_stack import (
     NodeStack,
     Split,
@@ -93,6 +93,8 @@ class SlopeSums(NamedTuple):
     """The note of a node is its depth."""
     n_drawn: Counts
     """(nodes) how many were drawn in each node of the tree."""
+    cells: Cells
+    """All codes."""
 
 
 def boosted_trees(sample: Sample, boost: Boost, costs: Costs, seed: int) -> Iterator[Tree]:
@@ -166,6 +168,7 @@ def sums_for(columns: Columns, n_classes: int, n_rows: int) -> SlopeSums:
         np.empty((n_rows, 1 + 2 * q), np.int64),
         stack_for(n_rows + codes, codes, np.empty(max(n_rows, codes), np.int32)),
         np.empty(2 * n_rows + 1, np.int64),
+        cells_of(columns),
     )
 
 
@@ -217,7 +220,6 @@ def boosted_tree(
     sums: SlopeSums,
 ) -> tuple[int, Ids]:
     """Grow a tree, and add what its leaves give to the ``scores`` of all rows. Returns size and branches."""
-    cells = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
     all_rows = np.empty(0, np.int32)  # those that were not drawn get scores, too
     branches = np.empty(0, np.int32)
     used = 0
@@ -264,7 +266,7 @@ def boosted_tree(
         more = missing + 1 if best.route == BY_CATEGORY else 0
         branches = room_for_branches(branches, used, more)
         top = push_children(
-            cells,
+            sums.cells,
             rows,
             taken,
             node,
@@ -361,8 +363,11 @@ def _best_split(
     """The largest gain among the features that are tried."""
     best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
     m = len(boost.pool)
-    step = next_step(int(np.int64(START)), False, key, columns.key, boost.pool, boost.tries)
-    while step >= 0:
+    step = int(np.int64(START))
+    while True:
+        step = next_step(step, best.feature != LEAF, key, columns.key, boost.pool, boost.tries)
+        if step < 0:
+            break
         j = step % m
         last = columns.n_codes[j] - 1
         shift = shift_of(columns, j)
@@ -378,7 +383,6 @@ def _best_split(
         # ties stay with the feature tried first, the lowest column of those drawn
         if gain > best.gain:
             best = Split(gain, j, cut, route)
-        step = next_step(step, best.feature != LEAF, key, columns.key, boost.pool, boost.tries)
     return best
 
 

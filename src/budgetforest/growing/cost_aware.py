@@ -30,7 +30,7 @@ from budgetforest.growing.greedytree import (
     labels_of,
     with_all_branches,
 )
-from budgetforest.growing.histogram import Cells
+from budgetforest.growing.histogram import Cells, cells_of
 from budgetforest.growing.node_stack import (
     NodeStack,
     Split,
@@ -43,7 +43,7 @@ from budgetforest.growing.node_stack import (
     take,
 )
 from budgetforest.runtime.arrays import LEAF, Codes, Counts, Flags, Floats, Ids
-from budgetforest.runtime.jit import inner, kernel
+from budgetforest.runtime.jit import inner, kernel, passage
 from budgetforest.runtime.random import mix, tree_key, uniform
 from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, only_first, room_for_nodes
 
@@ -90,6 +90,8 @@ class Workspace(NamedTuple):
     below: Counts
     """(k) class counts of the rows up to a cut."""
     stack: NodeStack
+    cells: Cells
+    """All codes."""
     logs: Floats
     """n log n of small n."""
 
@@ -153,6 +155,7 @@ def workspace_for(columns: Columns, k: int, n_rows: int) -> Workspace:
         np.zeros((codes, k), np.int64),
         np.empty(k, np.int64),
         stack_for(n_rows + codes, codes, np.empty(max(n_rows, codes), np.int32)),
+        cells_of(columns),
         small_logs(),
     )
 
@@ -179,7 +182,6 @@ def cost_aware_tree(
     work: Workspace,
 ) -> tuple[int, Ids]:
     """Split by the largest gain while there is one. Fills ``tree``; returns its size and branches."""
-    cells = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
     branches = np.empty(0, np.int32)
     used = 0
     nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
@@ -223,7 +225,19 @@ def cost_aware_tree(
         more = missing + 1 if best.route == BY_CATEGORY else 0
         branches = room_for_branches(branches, used, more)
         top = push_children(
-            cells, rows, taken, node, best, missing, times, tree, branches, used, work.stack, top, taken.note
+            work.cells,
+            rows,
+            taken,
+            node,
+            best,
+            missing,
+            times,
+            tree,
+            branches,
+            used,
+            work.stack,
+            top,
+            taken.note,
         )
         used += more
     return size, branches[:used]
@@ -263,8 +277,11 @@ def _best_split(
     """The largest gain among the features that are tried."""
     best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
     m = len(growth.pool)
-    step = next_step(int(np.int64(START)), False, key, columns.key, growth.pool, growth.tries)
-    while step >= 0:
+    step = int(np.int64(START))
+    while True:
+        step = next_step(step, best.feature != LEAF, key, columns.key, growth.pool, growth.tries)
+        if step < 0:
+            break
         j = step % m
         missing = columns.n_codes[j]
         low, high = _tally(columns.codes[j], missing, rows, label, times, work.tally)
@@ -278,7 +295,6 @@ def _best_split(
         # ties stay with the feature tried first, the lowest column of those drawn
         if gain > best.gain:
             best = Split(gain, j, cut, route)
-        step = next_step(step, best.feature != LEAF, key, columns.key, growth.pool, growth.tries)
     return best
 
 
@@ -460,7 +476,7 @@ def price_of(j: int, rows: Ids, times: Ids, prices: Prices, owned: Acquired) -> 
     return price_for(j, lacking, opened, prices)
 
 
-@inner
+@passage
 def price_for(j: int, lacking: int, opened: int, prices: Prices) -> float:
     """What rows pay for a feature that so many lack, ``opened`` of which have another of its group."""
     return float(price(prices, j, False) * (lacking - opened) + price(prices, j, True) * opened)

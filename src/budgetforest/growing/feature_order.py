@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from budgetforest.runtime.arrays import Flags, Keys
-from budgetforest.runtime.jit import inner
+from budgetforest.runtime.jit import inner, passage
 from budgetforest.runtime.random import mix, uniform
 
 TRIES = np.uint64(0x74726965)
@@ -15,7 +15,7 @@ START = -1
 """The step before the first feature."""
 
 
-@inner
+@passage
 def next_step(step: int, found: bool, key: np.uint64, features: Keys, pool: Flags, tries: float) -> int:
     """The step after this one, -1 when there is none; step s tries feature s % m.
 

@@ -45,7 +45,7 @@ from budgetforest.growing.workspace import (
     workspaces_for,
 )
 from budgetforest.runtime.arrays import LEAF, Counts, Floats, Ids
-from budgetforest.runtime.jit import inner, kernel
+from budgetforest.runtime.jit import inner, kernel, passage
 from budgetforest.runtime.random import draw_rows, mix, tree_key
 from budgetforest.trees.tree import (
     BY_CATEGORY,
@@ -148,9 +148,7 @@ def greedy_tree(
     """
     # fields are taken once: numba counts references to arrays, and compiles every access
     measure, counts = plan.measure, tree.counts
-    total, shares, near, near_ends, near_times, stack = work
-    far = Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
-    certain = plan.splitter != RANDOM and not columns.gaps.any()
+    total, shares, far, near, near_ends, near_times, stack, certain = work
     all_drawn = np.empty(0, np.int32)  # every row here was drawn
     branches = np.empty(0, np.int32)
     used = 0
@@ -302,7 +300,7 @@ def best_split(
     return Split(best_drop, best, best_cut, best_route), best_threshold, n_features
 
 
-@inner
+@passage
 def promising(
     columns: Columns,
     rows: Ids,
@@ -331,7 +329,7 @@ def promising(
     )
 
 
-@inner
+@passage
 def drop_bound(
     cells: Cells,
     j: int,
@@ -359,7 +357,7 @@ def drop_bound(
     return float(most)
 
 
-@inner
+@passage
 def settled_split(
     columns: Columns, cells: Cells, j: int, rows: Ids, plan: Plan, node: Node, search: SearchWorkspace
 ) -> tuple[int, float, int]:
@@ -375,7 +373,7 @@ def settled_split(
     return cut, threshold, MISSING_LEFT if more else MISSING_RIGHT
 
 
-@inner
+@passage
 def search_rows(
     columns: Columns, cells: Cells, j: int, rows: Ids, plan: Plan, node: Node, search: SearchWorkspace
 ) -> tuple[float, int, float, int]:
@@ -397,7 +395,7 @@ def search_rows(
     )
 
 
-@inner
+@passage
 def least_per_drop(
     columns: Columns, cells: Cells, rows: Ids, plan: Plan, node: Node, search: SearchWorkspace
 ) -> float:

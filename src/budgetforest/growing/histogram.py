@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from budgetforest.data.binning import Columns
 from budgetforest.runtime.arrays import Codes, Counts, Ids
 from budgetforest.runtime.jit import inner
 
@@ -32,6 +33,11 @@ class Cells(NamedTuple):
     """How far the next feature of a row is."""
     by_row: int
     """How far the next row of a feature is."""
+
+
+def cells_of(columns: Columns) -> Cells:
+    """The codes of all rows; made here, since ``reshape`` takes numba .2 s to compile."""
+    return Cells(columns.codes.reshape(-1), columns.codes.shape[1], 1)
 
 
 class Profile(NamedTuple):

@@ -140,8 +140,11 @@ def search_boosts(
         # features in the same order and with the same ties as where rows are at hand
         best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
         m, key = len(boost.pool), keys[at]
-        step = next_step(int(np.int64(START)), False, key, columns.key, boost.pool, boost.tries)
-        while step >= 0:
+        step = int(np.int64(START))
+        while True:
+            step = next_step(step, best.feature != LEAF, key, columns.key, boost.pool, boost.tries)
+            if step < 0:
+                break
             j = step % m
             low, high = take_sums(sums[at, begin[j] : begin[j + 1]], shift_of(columns, j), room.by_code)
             gain, cut, route = gain_of(columns, j, low, high, worth, boost, room)
@@ -149,7 +152,6 @@ def search_boosts(
                 gain -= boost.rate * price_for(j, lacking[at, j, 0], lacking[at, j, 1], prices)
             if gain > best.gain:
                 best = Split(gain, j, cut, route)
-            step = next_step(step, best.feature != LEAF, key, columns.key, boost.pool, boost.tries)
         if best.feature != LEAF:
             put_split(columns, best, splits, at)
 

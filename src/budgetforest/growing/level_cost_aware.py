@@ -110,8 +110,11 @@ def search_cost_aware(
         # features in the same order and with the same ties as where rows are at hand
         best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
         m, key = len(growth.pool), keys[at]
-        step = next_step(int(np.int64(START)), False, key, columns.key, growth.pool, growth.tries)
-        while step >= 0:
+        step = int(np.int64(START))
+        while True:
+            step = next_step(step, best.feature != LEAF, key, columns.key, growth.pool, growth.tries)
+            if step < 0:
+                break
             j = step % m
             low, high = take_tally(counts[at, begin[j] : begin[j + 1]], work.tally)
             gain, cut, route = gain_of(columns, j, low, high, total, n, mixed, growth, key, work)
@@ -122,7 +125,6 @@ def search_cost_aware(
                     gain -= growth.rate * price
             if gain > best.gain:
                 best = Split(gain, j, cut, route)
-            step = next_step(step, best.feature != LEAF, key, columns.key, growth.pool, growth.tries)
         if best.feature != LEAF:
             put_split(columns, best, splits, at)
 

@@ -15,7 +15,7 @@ import numpy as np
 from budgetforest.data.binning import Columns
 from budgetforest.growing.histogram import Cells, partition, partition_by_code
 from budgetforest.runtime.arrays import LEAF, Counts, Ids, Keys
-from budgetforest.runtime.jit import inner, kernel
+from budgetforest.runtime.jit import inner, kernel, passage
 from budgetforest.runtime.random import mix
 from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree
 
@@ -81,14 +81,14 @@ def push(
     stack.keys[top] = key
 
 
-@inner
+@passage
 def take(stack: NodeStack, at: int) -> Taken:
     """The node that waits at a place."""
     node = stack.nodes[at]
     return Taken(node[0], node[1], node[2], node[3], node[4], stack.keys[at])
 
 
-@inner
+@passage
 def make_leaf(tree: Tree, branches: Ids, taken: Taken, node: int) -> None:
     """A new node: a leaf without rows, the child of its parent if it has one."""
     tree.feature[node] = LEAF
@@ -109,7 +109,7 @@ def make_leaf(tree: Tree, branches: Ids, taken: Taken, node: int) -> None:
         branches[taken.slot] = node
 
 
-@inner
+@passage
 def push_children(
     cells: Cells,
     rows: Ids,
@@ -159,7 +159,7 @@ def push_children(
     return top
 
 
-@kernel
+@passage
 def room_for_branches(branches: Ids, used: int, more: int) -> Ids:
     """The same branches with room for more."""
     if used + more <= len(branches):

@@ -12,9 +12,17 @@ import numpy as np
 
 from budgetforest.data.binning import Columns
 from budgetforest.growing.bounds import Bounds, room_for_bounds, width_of
-from budgetforest.growing.histogram import Cells, Counter, Profile, code_of, counter_for, profile_for
+from budgetforest.growing.histogram import (
+    Cells,
+    Counter,
+    Profile,
+    cells_of,
+    code_of,
+    counter_for,
+    profile_for,
+)
 from budgetforest.growing.node_stack import NodeStack, stack_for
-from budgetforest.growing.split import MOST_STUMPS, Measure
+from budgetforest.growing.split import MOST_STUMPS, RANDOM, Measure
 from budgetforest.runtime.arrays import MAX_CODES, Counts, Floats, Ids
 from budgetforest.runtime.jit import inner
 
@@ -64,6 +72,8 @@ class GrowthWorkspace(NamedTuple):
     """Class counts of the node."""
     shares: Floats
     """(3, k) counts as weights: of the node, of a left and of a right child."""
+    far: Cells
+    """Codes of all rows."""
     near: Cells
     """Codes of a subtree's rows: those of ``bounds``, or by column."""
     near_ends: Counts
@@ -72,6 +82,8 @@ class GrowthWorkspace(NamedTuple):
     stack: NodeStack
     """The note of a node is how many features are worth trying. Its buffer is the memory of
     ``SearchWorkspace.times``, which is used no longer when rows are parted."""
+    certain: bool
+    """Whether every cut of every feature can be had, and no value is missing."""
 
 
 def workspaces_for(columns: Columns, plan: Plan, n_rows: int) -> tuple[SearchWorkspace, GrowthWorkspace]:
@@ -94,10 +106,12 @@ def workspaces_for(columns: Columns, plan: Plan, n_rows: int) -> tuple[SearchWor
     work = GrowthWorkspace(
         total=np.empty(k, np.int64),
         shares=np.empty((3, k)),
+        far=cells_of(columns),
         near=Cells(bounds.near.reshape(-1), by_feature, by_row),
         near_ends=np.empty(k, np.int64),
         near_times=np.empty(near_rows, np.int32),
         stack=stack_for(n_rows + 1, MAX_CODES + 1, search.times),
+        certain=plan.splitter != RANDOM and not columns.gaps.any(),
     )
     return search, work
 
