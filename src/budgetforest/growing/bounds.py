@@ -205,9 +205,11 @@ def open_brackets(
             most[column] = max(most[column], bounds.near[row, column])
     for at in range(len(features)):
         j = np.uintp(features[at])
+        # the code n_codes[j] stands for missing, which is no cut
         high = min(np.int64(n_codes[j]) - 1, np.int64(most[j]))
         low = min(np.int64(least[j]), high) - 1
         known = bounds.known[j]
+        # left of all rows there are none, and F of none is 0
         known[LOW + LEFT] = 0.0
         known[LOW + RIGHT] = impurity
         known[LOW + CUT] = low
@@ -215,6 +217,7 @@ def open_brackets(
         known[HIGH + RIGHT] = 0.0
         known[HIGH + CUT] = high
         pivot = (low + high) // 2
+        # a child's crossing is near its parent's, so few rounds are needed
         if 0 <= place < KEPT:
             pivot = np.int64(bounds.kept[place, j])
         bounds.pivot[j] = max(low + 1, min(high - 1, pivot))
@@ -245,6 +248,7 @@ def leave_out_missing(
         j = np.uintp(features[at])
         for c in range(len(counts)):
             present[c, j] = counts[c, j]
+        # F is monotone: fewer rows, less F; what bounds the rest bounds the whole
         of = known[j]
         of[LOW + RIGHT] = impurity[j]
         of[HIGH + LEFT] = impurity[j]
@@ -286,6 +290,7 @@ def count_left(
                 times_c = np.uint8(times[at + 2])
                 times_d = np.uint8(times[at + 3])
                 for j in range(len(pivot)):
+                    # one comparison of 32 codes with 32 pivots in one instruction; times are 0 or more
                     few[j] += (
                         (times_a if near[row_a, j] <= pivot[j] else 0)
                         + (times_b if near[row_b, j] <= pivot[j] else 0)
@@ -323,10 +328,12 @@ def keep_promising(
     for at in range(alive):
         j = np.uintp(features[at])
         narrow(int(np.int64(pivot[j])), at_pivot[0, j], at_pivot[1, j], known[j])
+        # pivots say nothing of a child for each category: nothing is ruled out
         if nominal[j]:
             known[j, REST] = 0.0
             known[j, SURE] = impurity
         drop = impurity - known[j, SURE if certain else REST]
+        # a product instead of a quotient: only a guess of the winner, is_better decides
         per_cost = drop * worth[j]
         if per_cost > most or (per_cost == most and features[at] < features[best]):
             most = per_cost
@@ -334,6 +341,7 @@ def keep_promising(
     first = features[best]
     features[best] = features[0]
     features[0] = first
+    # the first feature has a cut with at least this drop, so its risk is at most cost / sure
     sure = impurity - known[first, SURE]
     certain = certain and sure > LEAST_DROP
     # a feature of more risk than this cannot win; rounding is allowed for, so that ties are not lost
@@ -349,6 +357,7 @@ def keep_promising(
             features[at] = features[alive]
             features[alive] = features[n_features]
             features[n_features] = np.int64(j)
+        # even its best possible drop leaves more risk than the first feature's sure one
         elif drop * limit < cost[j] or (
             certain
             and features[at] != first
@@ -382,6 +391,7 @@ def next_pivot(known: Floats) -> int:
     """Where the crossing should be: F(right) - F(left), a difference of squares, is about linear."""
     low = known[LOW + CUT]
     high = known[HIGH + CUT]
+    # linear interpolation of the difference, which is positive at LOW and negative at HIGH
     down = known[LOW + RIGHT] - known[LOW + LEFT]
     up = known[HIGH + LEFT] - known[HIGH + RIGHT]
     share = down / (down + up) if 0.0 < down + up < np.inf else 0.5

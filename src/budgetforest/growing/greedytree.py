@@ -251,12 +251,14 @@ def best_split(
     measure = plan.measure
     cost = plan.cost
     features = search.features
+    # bounds need a monotone F under minimax, and the codes of a row side by side
     bounded = measure.bisect and cells.by_feature == 1  # rows were brought near
     alive = n_features
     if bounded:
         alive, n_features = promising(columns, rows, plan, node, search, n_features, above, certain)
     at = 0
     searched = LEAF
+    # a feature may lead by its bound alone; then it is searched after all others have lost
     while at < alive or best != searched:
         j = features[at] if at < alive else best
         counted = bounded and certain and not columns.nominal[j] and len(rows) < COUNTED_BELOW
@@ -266,6 +268,7 @@ def best_split(
                 cells, j, rows, plan, node, search, counted, certain, best, best_cost, best_drop
             )
             better = is_better(j, cost[j], most, best, best_cost, best_drop)
+            # the bound is exact: it takes the lead without a search
             if better and is_settled(search.bounds.known[j], certain):
                 best = j
                 best_cost = cost[j]
@@ -347,6 +350,7 @@ def drop_bound(
     known = search.bounds.known[j]
     ends = search.ends[: len(node.total)]
     most = node.impurity - known[REST]
+    # a pass over few rows is cheaper than a profile, and stops as soon as the feature has lost
     while (
         counted
         and not is_settled(known, certain)

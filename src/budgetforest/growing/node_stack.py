@@ -139,12 +139,15 @@ def push_children(
         to_left = split.route == MISSING_LEFT
         middle = start + partition(cells, j, here, split.cut, to_left, missing, stack.buffer)
         left, right = int(np.int64(LEFT)), int(np.int64(RIGHT))  # literals would be compiled once more
+        # keys of children depend on their parent's and their side alone, not on the order of work
         push(stack, top, middle, stop, node, right, note, mix(taken.key, np.uint64(1)))
         push(stack, top + 1, start, middle, node, left, note, mix(taken.key, np.uint64(0)))
         return top + 2
     partition_by_code(cells, j, here, missing, stack.begin, stack.buffer)
+    # a nominal node keeps a range of branches: | category 0 | ... | category c - 1 | missing |
     tree.left[node] = n_branches
     tree.right[node] = missing
+    # from the last category down, so that the first is on top and follows its parent
     for code in range(missing, -1, -1):
         slot = n_branches + code
         branches[slot] = -1

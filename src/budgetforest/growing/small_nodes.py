@@ -28,6 +28,7 @@ def approach(
 ) -> None:
     """Narrow the bracket of feature ``j`` by one pass."""
     left, right, below, above, _ = sides_of(cells, j, rows, times, ends, next_pivot(known), node, measure)
+    # to a code that is there: cuts between two codes present part the rows alike
     narrow(below if left >= right else above - 1, left, right, known)
 
 
@@ -59,6 +60,7 @@ def best_cut_of(
         high = pivot + 1
         while high - low > 1:
             _, right, below, above, _ = sides_of(cells, j, rows, times, ends, pivot, node, measure)
+            # F(right) only falls with the cut, so this is a bisection for the first that is low enough
             if right <= limit:
                 high = below
                 pivot = below - 1
@@ -86,6 +88,7 @@ def sides_of(
         n = 0
         while at < ends[c]:
             code = code_of(cells, j, rows[at])
+            # conditional moves instead of branches: where a row goes is a toss-up
             goes = code <= cut
             n += times[at] if goes else 0
             below = max(below, code if goes else -1)

@@ -70,6 +70,7 @@ def sides(
 ) -> tuple[float, float, int]:
     """F of the rows up to position ``at``, F of the rest, and the number of rows on the left."""
     size = 0
+    # counts are whole and scaled only here: F sees weights, sums stay exact
     for c in range(len(node.total)):
         n = profile.upto[at, c]
         if missing_left:
@@ -92,7 +93,9 @@ def by_scan(
     best = -1
     for cut in range(n_cuts):
         left, right, size = sides(profile, cuts[cut], missing_left, node, measure)
+        # expected splits: the mean F of the children; minimax (the paper): the worst of them
         rest = (size * left + (n - size) * right) / n if measure.expected else max(left, right)
+        # strictly less, and cuts ascend: the smallest threshold wins ties
         if rest < least:
             least = rest
             best = cut
@@ -125,6 +128,7 @@ def by_bisection(
         while low < high:
             middle = (low + high) // 2
             left, right, _ = sides(profile, cuts[middle], missing_left, node, measure)
+            # both predicates are False, then True along the cuts, as bisection needs
             if left >= right if limit < 0.0 else right <= limit:
                 high = middle
                 after = left
@@ -133,8 +137,10 @@ def by_bisection(
                 before = right
         if limit >= 0.0:
             return limit, low
+        # the cut after the crossing leaves less than the one before it, or there is none before
         if low == 0 or before > after:
             return (after, low) if low < n_cuts else (np.inf, -1)
+        # ties go to the smallest threshold, so the search goes on to the left at equal F
         limit = before
         high = low - 1
         low = 0
@@ -157,7 +163,9 @@ def draw_stumps(
     low = points[profile.code[0]]
     span = points[profile.code[size - 1]] - low
     for stump in range(n):
+        # keyed by the stump's number: the same draws whoever grows the node
         drawn = low + uniform(mix(key, np.uint64(stump))) * span
+        # insertion sort: 80 at the most
         at = stump
         while at > 0 and thresholds[at - 1] > drawn:
             thresholds[at] = thresholds[at - 1]
@@ -186,6 +194,7 @@ def list_cuts(
     n = draw_stumps(profile, size, points, key, n_rows, thresholds)
     at = 0
     for cut in range(n):
+        # both ascend: one pass merges thresholds with the values present; the last value stays right
         while at < size - 2 and points[profile.code[at + 1]] <= thresholds[cut]:
             at += 1
         cuts[cut] = at
@@ -217,6 +226,7 @@ def threshold_between(splitter: int, code: int, after: int, points: Floats) -> f
 def middle_of(low: float, high: float) -> float:
     """The threshold between neighbouring values, never as large as ``high``."""
     middle = (low + high) / 2
+    # the sum of two large numbers may overflow
     if not np.isfinite(middle):
         middle = low / 2 + high / 2
     return middle if middle < high else low
@@ -255,6 +265,7 @@ def search_numeric(
             left, cut = by_bisection(cuts, n_cuts, profile, missing_left == 1, node, measure)
         else:
             left, cut = by_scan(cuts, n_cuts, profile, missing_left == 1, node, measure)
+        # missing to the left is tried first and keeps ties, unless the other cut is lower
         if left < least or (left == least and cut < best):
             least = left
             best = cut
@@ -283,6 +294,7 @@ def search_nominal(profile: Profile, size: int, node: Node, measure: Measure) ->
     for at in range(size + 1):
         rows = 0
         for c in range(len(node.total)):
+            # running sums: a category is a difference; the place after the last is for missing values
             if at == size:
                 count = profile.missing[c]
             elif at > 0:
@@ -309,6 +321,7 @@ def is_better(j: int, cost: float, drop: float, best: int, best_cost: float, bes
         return False
     if best < 0:
         return True
+    # both risks are 0, so the larger drop decides
     if cost == 0.0 and best_cost == 0.0:
         return drop > best_drop or (drop == best_drop and j < best)
     risk = cost / drop
