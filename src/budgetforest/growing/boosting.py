@@ -221,6 +221,7 @@ def boosted_tree(
 ) -> tuple[int, Ids]:
     """Grow a tree, and add what its leaves give to the ``scores`` of all rows. Returns size and branches."""
     all_rows = np.empty(0, np.int32)  # those that were not drawn get scores, too
+    cells = sums.cells
     branches = np.empty(0, np.int32)
     used = 0
     nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
@@ -266,7 +267,7 @@ def boosted_tree(
         more = missing + 1 if best.route == BY_CATEGORY else 0
         branches = room_for_branches(branches, used, more)
         top = push_children(
-            sums.cells,
+            cells,
             rows,
             taken,
             node,

@@ -182,6 +182,7 @@ def cost_aware_tree(
     work: Workspace,
 ) -> tuple[int, Ids]:
     """Split by the largest gain while there is one. Fills ``tree``; returns its size and branches."""
+    cells = work.cells
     branches = np.empty(0, np.int32)
     used = 0
     nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
@@ -225,7 +226,7 @@ def cost_aware_tree(
         more = missing + 1 if best.route == BY_CATEGORY else 0
         branches = room_for_branches(branches, used, more)
         top = push_children(
-            work.cells,
+            cells,
             rows,
             taken,
             node,
