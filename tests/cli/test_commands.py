@@ -669,6 +669,16 @@ def test_ctrl_c_at_a_question(folder):
     interrupted(["-m", "budgetforest", "acquire", "model.safetensors"], asked, cwd=folder)
 
 
+def test_no_rows_are_answered_with_none(folder, tmp_path):
+    (tmp_path / "none.csv").write_text(patients(1).splitlines()[0] + "\n")
+    for name in ("answers.csv", "answers.parquet"):
+        ok("predict", folder / "model.safetensors", tmp_path / "none.csv", "--out", tmp_path / name)
+    assert len(pd.read_csv(tmp_path / "answers.csv")) == 0
+    empty = pd.read_parquet(tmp_path / "answers.parquet")
+    assert len(empty) == 0
+    assert [*empty] == ["label", "cost", "acquired", "proba_ill", "proba_well"]
+
+
 def test_no_cell_of_an_answer_is_a_formula(folder, tmp_path):
     """Spreadsheets run cells that begin so; a price list with such names is read back as it was written."""
     rng = np.random.default_rng(0)

@@ -99,6 +99,23 @@ def test_own_missing_markers_stay_with_the_schema(write):
     assert np.isnan(next(later.pieces()).table.matrix).all()
 
 
+def test_delimiters_within_quotes_do_not_count(write):
+    assert write('"a;b;c",y\n1,2\n').names == ("a;b;c", "y")
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_a_pipe_is_read_as_a_file_whatever_ends_its_first_line(write, ends):
+    text = f'a,b{ends}1,"x\ny"{ends}2,"x\r\ny"{ends}'
+    blocks = [next(s.blocks([0], [1], ())) for s in (write(text), Piped(io.BytesIO(text.encode()), "pipe"))]
+    assert [block.texts[1] for block in blocks] == 2 * [["x\ny", "x\r\ny"]]
+
+
+def test_a_lone_quote_in_a_pipe_ends_with_its_cell():
+    rows = ['5",1'] + [f"word {i},{i}" for i in range(300_000)]
+    source = Piped(io.BytesIO("\n".join(["a,b", *rows, ""]).encode()), "pipe")
+    assert sum(len(block.numbers) for block in source.blocks([1], [0], ())) == len(rows)
+
+
 def test_true_and_false_are_one_and_zero(write):
     assert rows_of(write("a,y\nTrue,0\nfalse,1\n"))[0] == [[1.0], [0.0]]
 
@@ -112,6 +129,8 @@ def test_labels_are_whole_numbers_or_texts(write):
     assert rows_of(write("a,y\n1,0\n2,1.0\n"))[1] == [0, 1]
     assert rows_of(write("a,y\n1,0\n2,1.5\n"))[1] == ["0", "1.5"]
     assert rows_of(write("a,y\n1,007\n2,b\n"))[1] == ["007", "b"]
+    assert rows_of(write("a,y\n1,01\n2,1\n"))[1] == ["01", "1"]
+    assert rows_of(write("a,y\n1,1234567890123.00\n2,1\n"))[1] == [1234567890123, 1]
 
 
 def test_many_decimal_labels_are_refused_unless_they_are_named_categories(write):
@@ -184,13 +203,15 @@ def test_texts_with_a_comma_are_no_decimals(write, recwarn):
         ('a,y\n"1,2\n3,4\n', "line 2 opens a quote that is never closed"),
         ('a,y\n1,2\n"1"x,2\n', "line 3 has text between a closing quote"),
         ('a,"y\n1,2\n', "a quote in the header"),
+        ('"id" nr,a,y\n1,2,3\n', "header of .* has text between a closing quote"),
+        ('"a"\t,"y"\n1,2\n', "header of .* has text between a closing quote"),
         (b"a,y\nx,2\nJos\xe9,1\n", r"\.csv, line 3: .*'José' if it were Latin-1.*iconv"),
         (b"a,y\n1,2\nJos\xe9,1\n", r"\.csv, line 3: .*'José' if it were Latin-1.*iconv"),
         (b"Jos\xe9,y\n1,1\n", "header .* is not UTF-8"),
         ("a,y\n1,0\n".encode("utf-16"), "not a text in UTF-8"),
         ("a,y\r1,2\r3,4\r", "carriage return alone"),
         ("a,y\n1,2\r\n3,4\n", "line ends of two kinds"),
-        ("a,y\n1,2\n  \n3,4\n", "line 3 has 1 cells, the header 2 columns"),
+        ("a,y\n1,2\n  \n3,4\n", "line 3 has 1 cell, the header 2 columns"),
         ("a,y\n1," + "x" * 3_000_000 + "\n", "line 2 has more than 2,000,000 bytes"),
         ('a,y\n"1\n2",0\n\n1,2,3\n', "line 5 has 3 cells"),
         (

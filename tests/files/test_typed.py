@@ -147,6 +147,15 @@ def test_a_type_that_is_no_feature_is_named(tmp_path):
         learn_rows(typed.open_file(tmp_path / "a.parquet"), Wish("y"))
 
 
+def test_infinities_are_named_with_their_row(tmp_path):
+    import pyarrow.parquet
+
+    table = pa.table({"a": [1.0, float("inf")], "y": [0, 1]})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(InvalidData, match="row 2: 'a' is 'inf', which is not a finite number"):
+        learn_rows(typed.open_file(tmp_path / "a.parquet"), Wish("y"))
+
+
 def test_decimals_are_the_doubles_of_a_csv(tmp_path):
     import pyarrow.parquet
 

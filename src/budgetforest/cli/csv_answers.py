@@ -45,9 +45,10 @@ def csv_lines(forest: Forest, kept: dict[str, list[str]], given: Answers) -> byt
     rows = texts | paid | shares  # the name by which the query finds it
     with tempfile.TemporaryDirectory() as folder, connected() as connection:
         path = Path(folder) / "answers.csv"
+        place = str(path).replace("'", "''")
         options = ["header false", *([f"force_quote ({', '.join(quotes)})"] if quotes else [])]
-        connection.execute(f"copy (select {', '.join(cells)} from rows) to '{path}' ({', '.join(options)})")
-        del rows
+        connection.execute(f"copy (select {', '.join(cells)} from rows) to '{place}' ({', '.join(options)})")
+        del rows  # used by the query alone, which linters do not see
         return path.read_bytes()
 
 

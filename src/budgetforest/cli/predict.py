@@ -82,7 +82,7 @@ def predict(
     reader = Reader(source, forest.schema, unseen=unseen, texts=list(kept.values()))
     if out is not None and out.suffix.lower() == ".parquet":
         with written_whole(out) as beside:
-            _write_parquet(_answers(loaded, reader, kept, answer, _columns), beside)
+            _write_parquet(forest, kept, _answers(loaded, reader, kept, answer, _columns), beside)
     else:
         _write_lines(loaded, reader, kept, answer, out, as_json=as_json)
     if out is not None and not as_json:
@@ -196,20 +196,8 @@ def _json_lines(forest: Forest, kept: Kept, given: Answers) -> bytes:
     return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in documents).encode()
 
 
-def _write_parquet(answers: Iterator[Columns], path: Path) -> None:
-    import_table, parquet = _arrow()
-    writer = None
-    try:
-        for columns in answers:
-            table = import_table(dict(columns))
-            writer = writer or parquet.ParquetWriter(path, table.schema)
-            writer.write_table(table)
-    finally:
-        if writer is not None:
-            writer.close()
-
-
-def _arrow() -> tuple[Callable[..., Any], Any]:
+def _write_parquet(forest: Forest, keep: Iterable[str], answers: Iterator[Columns], path: Path) -> None:
+    """A file of known columns, so that one without rows is complete, too."""
     from budgetforest.runtime.errors import MissingExtra
 
     try:
@@ -217,4 +205,15 @@ def _arrow() -> tuple[Callable[..., Any], Any]:
         from pyarrow import parquet
     except ImportError:
         raise MissingExtra('Parquet files need pyarrow: pip install "budgetforest[data]"') from None
-    return pa.table, parquet
+    schema = pa.schema(
+        {
+            **dict.fromkeys(keep, pa.string()),
+            "label": pa.array(list(forest.classes)).type,
+            "cost": pa.float64(),
+            "acquired": pa.list_(pa.string()),
+            **dict.fromkeys(_share_names(forest), pa.float64()),
+        }
+    )
+    with parquet.ParquetWriter(path, schema) as writer:
+        for columns in answers:
+            writer.write_table(pa.table(columns, schema))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from budgetforest.data.table import Schema, Table
-from budgetforest.files.coding import UNSEEN, Coder
+from budgetforest.files.coding import UNSEEN, Coder, brief
 from budgetforest.files.header import place_of
 from budgetforest.files.learning import Labelled, ProgressCallback, coded
 from budgetforest.files.source import Block, Source
@@ -83,7 +83,7 @@ class Reader:
         if coder is not None:
             hint = coder.hint(value)
         return InvalidValue(
-            f"{self.source.name}, {block.where(row)}: {self.source.names[column]!r} is {value!r}, "
+            f"{self.source.name}, {block.where(row)}: {self.source.names[column]!r} is {brief(value)!r}, "
             f"which {rule}; {hint}"
         )
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from budgetforest.runtime.errors import near
 
-WHOLE = re.compile(r"[+-]?\d{1,18}(\.0*)?")
+WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,17})(\.0*)?")
+"""A whole number; with a leading zero it is a name, as a zip code."""
 UNSEEN = -1.0
 """The code of a text that training did not have."""
 
@@ -50,6 +51,11 @@ class LearningCoder(Coder):
         return self.code.setdefault(text, float(len(self.code)))
 
 
+def brief(text: str) -> str:
+    """A cell for a message, not too long."""
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 def plain(text: str) -> str:
     """A whole number as Python writes it, any other text as it is.
 
@@ -57,7 +63,7 @@ def plain(text: str) -> str:
     ('1', '1.5')
     """
     stripped = text.strip()
-    return str(int(float(stripped))) if WHOLE.fullmatch(stripped) and len(stripped) < 16 else text
+    return str(int(stripped.partition(".")[0])) if WHOLE.fullmatch(stripped) else text
 
 
 def labels_of(texts: Sequence[str]) -> list[Any]:

@@ -114,8 +114,10 @@ class TextSource(Source):
         if "utf-8" in message:
             return InvalidData(f"{self.name}, line {line}: {self._not_text(line)}")
         if cells := re.search(r"Found: (\d+)", message):
-            what = f"has {cells[1]} cells, the header {len(self.names)} columns; "
-            what += "quote cells that contain the delimiter"
+            number = int(cells[1])
+            what = f"has {number} cell{'s' if number != 1 else ''}, the header {len(self.names)} columns"
+            if number > len(self.names):
+                what += "; quote cells that contain the delimiter"
         elif "unterminated quote" in message:
             what = self._wrong_quote(line)
         elif size := re.search(r"Maximum line size of (\d+)", message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -24,7 +25,6 @@ class NotText(InvalidData):
             f"{what} is not UTF-8 ({shown!r} if it were Latin-1); convert the file: "
             "iconv -f latin1 -t utf-8 old.csv > new.csv"
         )
-        self.raw = raw
 
 
 class Header(NamedTuple):
@@ -36,6 +36,8 @@ class Header(NamedTuple):
     """Bytes up to the first row."""
     lines: int
     """Lines up to the first row."""
+    ends: str
+    """How its line ends."""
 
 
 def read_header(path: Path, name: str) -> Header:
@@ -57,10 +59,24 @@ def header_of(file: BinaryIO, name: str) -> Header:
         raise InvalidData(f"{name!r} is empty; its first line must name the columns")
     if text.count('"') % 2:
         raise InvalidData(f"a quote in the header of {name!r} is not closed; names stay on one line")
-    delimiter = max(DELIMITERS, key=text.count)
-    cells = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True))
-    names = [cell.strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
-    return Header(unique(names, f"{name}, line {lines}"), delimiter, size, lines)
+    delimiter = max(DELIMITERS, key=re.sub(r'"[^"]*"', "", text).count)
+    names = [
+        cell.strip() or f"column {number}" for number, cell in enumerate(_cells(text, delimiter, name), 1)
+    ]
+    ends = "\r\n" if text.endswith("\r\n") else "\n"
+    return Header(unique(names, f"{name}, line {lines}"), delimiter, size, lines, ends)
+
+
+def _cells(text: str, delimiter: str, name: str) -> list[str]:
+    """The cells of the first line; DuckDB would take a wrong quote for one that spans all rows."""
+    tight = re.sub(rf'" +(?=[{re.escape(delimiter)}\r\n]|$)', '"', text)
+    try:
+        return next(csv.reader([tight], delimiter=delimiter, skipinitialspace=True, strict=True))
+    except csv.Error:
+        raise InvalidData(
+            f"the header of {name!r} has text between a closing quote and the next delimiter; write a quote "
+            "in a name twice"
+        ) from None
 
 
 def _decoded(line: bytes, name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from budgetforest.data.table import MISSING, Schema, Table
-from budgetforest.files.coding import Coder, LearningCoder, labels_of
+from budgetforest.files.coding import Coder, LearningCoder, brief, labels_of
 from budgetforest.files.header import place_of
 from budgetforest.files.source import Block, Source
 from budgetforest.runtime.arrays import FEW_CLASSES, MAX_CODES, Floats
@@ -76,7 +76,7 @@ def _texts(source: Source, columns: Sequence[int], missing: tuple[str, ...]) -> 
         for c, odd in block.odd.items():
             if (j := open_columns[c]) not in first:
                 row, text = next(iter(odd.items()))
-                first[j] = f"{text!r} on {block.where(row)}"
+                first[j] = f"{brief(text)!r} on {block.where(row)}"
                 commas |= {j} if _are_decimals(odd.values()) else set()
     for j in sorted(seen_numbers & set(first) | commas):
         hint = "if that stands for a missing value, say so with --missing"
@@ -112,6 +112,7 @@ def _collect(
     for block in source.blocks(numeric, list(coders), missing):
         label = coded(block, target, coders[target])
         kept = ~np.isnan(label)
+        _refuse_odd(source, block, numeric)
         part = np.empty((len(label), len(features)))
         part[:, [j not in nominal for j in features]] = block.numbers
         for c, j in enumerate(features):
@@ -140,6 +141,16 @@ def _collect(
 def coded(block: Block, column: int, coder: Coder) -> Floats:
     """One column as category numbers."""
     return np.array([coder[cell] for cell in block.texts[column]])
+
+
+def _refuse_odd(source: Source, block: Block, numeric: Sequence[int]) -> None:
+    """Refuse infinities of columns that are numbers by their type."""
+    for c, odd in block.odd.items():
+        row, text = next(iter(odd.items()))
+        raise InvalidData(
+            f"{source.name}, {block.where(row)}: {source.names[numeric[c]]!r} is {text!r}, which is not a "
+            "finite number"
+        )
 
 
 def _check_categories(source: Source, coders: dict[int, LearningCoder], target: int) -> None:

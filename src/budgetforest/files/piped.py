@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import shutil
 import tempfile
@@ -18,6 +19,8 @@ from budgetforest.runtime.errors import InvalidData
 
 CHUNK = 1 << 24
 """Bytes read at a time: enough rows for DuckDB to be at full speed, little memory."""
+LONGEST_ROW = 2_000_000
+"""Bytes of a row that DuckDB takes, at most."""
 
 
 class Piped(Source):
@@ -39,9 +42,10 @@ class Piped(Source):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows.csv"
             for text, lines in self._parts():
-                path.write_bytes(text)
+                # as in a file, DuckDB learns from a first line how lines end: a quoted cell would mislead it
+                path.write_bytes(b"header" + self.header.ends.encode() + text)
                 header = self.header._replace(lines=lines)
-                part = TextSource(self.name, header, path, 0, partial(io.BytesIO, text))
+                part = TextSource(self.name, header, path, 1, partial(io.BytesIO, text))
                 before = upto
                 for block in part.blocks(numeric, texts, missing):
                     upto = before + block.upto
@@ -52,7 +56,7 @@ class Piped(Source):
         left, lines = b"", self.header.lines
         while chunk := self._file.read(max(CHUNK, len(left))):
             text = left + chunk
-            end = last_row_end(text)
+            end = last_row_end(text, self.header.delimiter)
             rows, left = text[:end], text[end:]
             if rows and not rows.isspace():
                 yield rows, lines
@@ -66,8 +70,24 @@ class Piped(Source):
             yield left, lines
 
 
-def last_row_end(text: bytes) -> int:
-    """Where the last complete row ends: a line end after an even number of quotes."""
+def last_row_end(text: bytes, delimiter: str) -> int:
+    """Where the last complete row ends: a line end after an even number of quotes.
+
+    A quote within a cell that has none around it (``5"``) belongs to no pair. Then rows seem to be longer
+    than DuckDB takes them, and the csv module counts them.
+    """
+    end = _after_even_quotes(text)
+    if len(text) - end < LONGEST_ROW:
+        return end
+    lines = text.splitlines(keepends=True)
+    reader = csv.reader((line.decode("latin-1") for line in lines), delimiter=delimiter)
+    before = complete = 0
+    for _ in reader:
+        before, complete = complete, reader.line_num
+    return sum(map(len, lines[:before]))
+
+
+def _after_even_quotes(text: bytes) -> int:
     end, quotes = len(text), text.count(b'"')
     while (at := text.rfind(b"\n", 0, end)) >= 0:
         quotes -= text.count(b'"', at, end)

@@ -34,6 +34,7 @@ class Typed(Source):
         self, name: str, opened: Callable[[], AbstractContextManager[Rows]], *, counted: bool
     ) -> None:
         self._opened = opened
+        self._is_file = counted
         with opened() as rows:
             given = rows.connection.sql(rows.query)
             size = given.count("*").fetchall()[0][0] if counted else None
@@ -45,7 +46,7 @@ class Typed(Source):
 
     def problem(self, message: str) -> InvalidData:
         """What DuckDB says."""
-        return InvalidData(f"the query failed: {message}")
+        return super().problem(message) if self._is_file else InvalidData(f"the query failed: {message}")
 
 
 def open_file(path: Path) -> Typed:
@@ -101,7 +102,7 @@ def _duckdb(sql: str, database: str | None) -> Iterator[Rows]:
                 quoted = str(database).replace("'", "''")
                 connection.execute(f"attach '{quoted}' as remote (type postgres, read_only)")
                 connection.execute("use remote")
-            yield _rows(connection, sql.strip().removesuffix(";"))
+            yield _rows(connection, sql.strip().rstrip("; \n"))
     except duckdb.Error as error:
         raise InvalidData(f"the query failed: {_without_password(str(error), database)}") from None
 

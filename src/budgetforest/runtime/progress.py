@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
@@ -69,14 +69,11 @@ def late_progress(what: str, total: int | None) -> Iterator[Callable[[int], None
     console = Console(stderr=True)
     bars = Progress(console=console, transient=True, disable=not console.is_terminal)
     task = bars.add_task(what, total=total)
-    begun = time.monotonic()
-
-    def tell(done: int) -> None:
-        bars.update(task, completed=done)
-        if time.monotonic() - begun >= PATIENCE:
-            bars.start()
-
+    waited = threading.Timer(PATIENCE, bars.start)  # also if nothing is told for long
+    waited.daemon = True
+    waited.start()
     try:
-        yield tell
+        yield lambda done: bars.update(task, completed=done)
     finally:
+        waited.cancel()
         bars.stop()
