@@ -116,6 +116,12 @@ def test_a_lone_quote_in_a_pipe_ends_with_its_cell():
     assert sum(len(block.numbers) for block in source.blocks([1], [0], ())) == len(rows)
 
 
+def test_an_open_quote_in_a_long_pipe_is_named():
+    text = "a,b\n1,2\n" + '"3,4\n' + "5,6\n" * 1_000_000
+    with pytest.raises(InvalidData, match=r"line 3 .*quote"):
+        list(Piped(io.BytesIO(text.encode()), "pipe").blocks([0], (), ()))
+
+
 def test_true_and_false_are_one_and_zero(write):
     assert rows_of(write("a,y\nTrue,0\nfalse,1\n"))[0] == [[1.0], [0.0]]
 

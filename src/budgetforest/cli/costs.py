@@ -11,8 +11,6 @@ from budgetforest.cli.cells import guarded
 from budgetforest.cli.inputs import data_options, is_pipe, open_pipe, open_source
 from budgetforest.cli.output import OutFile, json_option, text_output, write_json
 
-COLUMNS = ("feature", "cost", "group", "discount_cost")
-
 
 @click.group()
 def costs() -> None:
@@ -40,6 +38,7 @@ def template(
     later ones their discount_cost, or their cost if theirs is empty. In a group without any discount_cost
     all have the same cost: the first pays it, the rest are free.
     """
+    from budgetforest.data.costs import PRICE_COLUMNS
     from budgetforest.files.header import place_of
 
     names = _columns(data, sql, database)
@@ -48,11 +47,11 @@ def template(
         place_of(name, names, "which should be left out", str(data or sql))
     features = [name for name in names if name not in left_out]
     if as_json:
-        write_json([dict(zip(COLUMNS, (name, 1, None, None), strict=True)) for name in features])
+        write_json([dict(zip(PRICE_COLUMNS, (name, 1, None, None), strict=True)) for name in features])
         return
     with text_output(out) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
+        writer.writerow(PRICE_COLUMNS)
         writer.writerows((guarded(name), 1, "", "") for name in features)
     if out is not None:
         click.echo(f"wrote {out}", err=True)

@@ -13,6 +13,7 @@ import io
 import itertools
 import math
 import os
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -169,6 +170,11 @@ def _prices(costs: Anything, names: Sequence[str]) -> dict[str, _Price]:
     return {name: _Price(_number(by_name[name], "cost", name)) for name in names}
 
 
+def delimiter_of(line: str) -> str:
+    """What separates the cells of a line: the most frequent delimiter outside quotes."""
+    return max(DELIMITERS, key=re.sub(r'"[^"]*"', "", line).count)
+
+
 def _read_csv(path: Path) -> tuple[Sequence[str], list[_Record]]:
     """The columns and lines of a price list; lines without a word and spaces around cells are passed over."""
     try:
@@ -177,7 +183,7 @@ def _read_csv(path: Path) -> tuple[Sequence[str], list[_Record]]:
         raise InvalidCosts(f"cannot read the price list {str(path)!r}: it is not UTF-8; save it so") from None
     except OSError as error:
         raise InvalidCosts(f"cannot read the price list {str(path)!r}: {error}") from error
-    delimiter = max(DELIMITERS, key=next(filter(str.strip, text.splitlines()), "").count)
+    delimiter = delimiter_of(next(filter(str.strip, text.splitlines()), ""))
     reader = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True, strict=True)
     try:
         lines = [

@@ -73,7 +73,7 @@ class TextSource(Source):
         DuckDB is told everything, so that it guesses nothing: a path is no pattern, an ending no compression.
         """
         names = [f"n{j}" for j in range(len(self.names))]
-        doubles = wanted.numeric if wanted.as_doubles else ()
+        doubles = set(wanted.numeric if wanted.as_doubles else ())
         types = ["double" if j in doubles else "varchar" for j in range(len(names))]
         columns = ", ".join(f"'{name}': '{kind}'" for name, kind in zip(names, types, strict=True))
         query = f"""

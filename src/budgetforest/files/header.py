@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from budgetforest.data.costs import delimiter_of
 from budgetforest.runtime.errors import InvalidData, near
 
-DELIMITERS = ",;\t|"
 BOM = b"\xef\xbb\xbf"
 LONGEST = 1 << 26
 """No row has more bytes; a quote that is never closed is found before memory runs out."""
@@ -59,7 +59,7 @@ def header_of(file: BinaryIO, name: str) -> Header:
         raise InvalidData(f"{name!r} is empty; its first line must name the columns")
     if text.count('"') % 2:
         raise InvalidData(f"a quote in the header of {name!r} is not closed; names stay on one line")
-    delimiter = max(DELIMITERS, key=re.sub(r'"[^"]*"', "", text).count)
+    delimiter = delimiter_of(text)
     names = [
         cell.strip() or f"column {number}" for number, cell in enumerate(_cells(text, delimiter, name), 1)
     ]

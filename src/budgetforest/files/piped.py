@@ -79,6 +79,7 @@ def last_row_end(text: bytes, delimiter: str) -> int:
     end = _after_even_quotes(text)
     if len(text) - end < LONGEST_ROW:
         return end
+    csv.field_size_limit(LONGEST)
     lines = text.splitlines(keepends=True)
     reader = csv.reader((line.decode("latin-1") for line in lines), delimiter=delimiter)
     before = complete = 0
