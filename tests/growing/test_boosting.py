@@ -78,6 +78,7 @@ def test_every_split_saves_most(data, prices, rate, with_nominal):
         waiting = [(0, np.arange(len(y)), 0)]
         while waiting:
             node, rows, depth = waiting.pop()
+            assert tree.weight[node] == len(rows)
             added = tree.counts[node] / BELIEF - (start if number == 0 else 0)
             np.testing.assert_allclose(added, score(g, h, rows, boost.speed, k), atol=1e-6)
 

@@ -373,12 +373,13 @@ def test_trees_deeper_than_any_are_refused_in_time(tmp_path):
         "impurity": np.ones(2 * splits),
         "route": np.zeros(2 * splits, np.uint8),
         "counts": np.ones((2 * splits, 3), np.int32),
+        "weight": np.ones(2 * splits, np.int32),
         "branches": np.zeros(0, np.int32),
         "tree_nodes": np.array([2 * splits + 1], np.int32),
         "tree_branches": np.zeros(1, np.int32),
         "floor": np.ones(1),
     }
-    for name in ("feature", "left", "right", "threshold", "impurity", "route", "counts"):
+    for name in ("feature", "left", "right", "threshold", "impurity", "route", "counts", "weight"):
         end = np.full((1, *chain[name].shape[1:]), -1 if name in ("feature", "left", "right") else 1)
         chain[name] = np.concatenate([chain[name], end.astype(chain[name].dtype)])
     chain["route"][-1] = 0

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from budgetforest import BudgetForestClassifier
 from budgetforest.runtime.arrays import LEAF
 from budgetforest.trees.forest import tree_of
-from budgetforest.trees.tree import BY_CATEGORY
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT
 
 
 def nested(model, number=0):
@@ -25,7 +25,7 @@ def nested(model, number=0):
             branches = tree.branches[start : start + tree.right[node] + 1]
             children = branches[branches >= 0].tolist()
             return ("node", feature, None, "category", counts, [at(c) for c in children])
-        side = ("right", "left")[tree.route[node]]
+        side = ("right", "left")[tree.route[node] & MISSING_LEFT]
         children = [at(tree.left[node]), at(tree.right[node])]
         return ("node", feature, float(tree.threshold[node]), side, counts, children)
 

@@ -18,10 +18,11 @@ from budgetforest.dask.strategies import (
     first_state,
 )
 from budgetforest.data.costs import Costs
-from budgetforest.growing.boosting import Boost, drawn_of, first_scores, with_first
+from budgetforest.growing.boosting import Boost, drawn_of, with_first
 from budgetforest.growing.cost_aware import Growth
 from budgetforest.growing.workspace import Plan
 from budgetforest.runtime.random import tree_key
+from budgetforest.trees.forest import log_odds
 from budgetforest.trees.tree import Tree
 
 FIRST_TREES, TREES = 2, 8
@@ -70,7 +71,7 @@ def reusing_trees(
 def boosted_trees(cluster: Cluster, rows: Spread, boost: Boost, costs: Costs, seed: int) -> Iterator[Tree]:
     """Trees without end, each correcting the sum of those before: those of ``boosting.boosted_trees``."""
     group, strategy = cluster.hold(costs.group), Boosting(boost, costs)
-    start = first_scores(rows.counts)
+    start = log_odds(rows.counts)
     state = cluster.each(first_state, rows.blocks, costs, boost.rate > 0, start)
     number = 0
     while True:

@@ -65,13 +65,14 @@ def fill(partial: PartialTree, splits: Splits, at: int) -> None:
         splits.route[at],
     )
     node.counts[0], node.impurity[0] = splits.total[at], splits.impurity[at]
-    node.floor[0] = splits.floor[at]
+    node.floor[0], node.weight[0] = splits.floor[at], partial.weight
     met = partial.met | {int(splits.feature[at])}
     for code, child in enumerate(range(splits.first[at], splits.first[at + 1])):
         hung = None
         if splits.size[child] >= 0:
             alone = empty_tree(1, splits.counts.shape[1])
             alone.counts[0], alone.impurity[0] = splits.counts[child], splits.below[child]
+            alone.weight[0] = splits.size[child]
             hung = PartialTree(
                 np.uint64(mix(partial.key, np.uint64(code))), int(splits.size[child]), alone, met
             )

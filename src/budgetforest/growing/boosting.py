@@ -39,8 +39,16 @@ from budgetforest.growing.node_stack import (
 from budgetforest.runtime.arrays import LEAF, Codes, Counts, Flags, Ids
 from budgetforest.runtime.jit import inner, kernel
 from budgetforest.runtime.random import tree_key
-from budgetforest.trees.forest import BELIEF
-from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, only_first, room_for_nodes
+from budgetforest.trees.forest import BELIEF, log_odds
+from budgetforest.trees.tree import (
+    BY_CATEGORY,
+    MISSING_LEFT,
+    MISSING_RIGHT,
+    UNSEEN,
+    Tree,
+    only_first,
+    room_for_nodes,
+)
 
 GRADIENT = 2**20
 """Gradients are whole numbers of 1 / GRADIENT."""
@@ -91,8 +99,6 @@ class SlopeSums(NamedTuple):
     """(n, 1 + 2q) of each of these alone."""
     stack: NodeStack
     """The note of a node is its depth."""
-    n_drawn: Counts
-    """(nodes) how many were drawn in each node of the tree."""
     cells: Cells
     """All codes."""
 
@@ -102,7 +108,7 @@ def boosted_trees(sample: Sample, boost: Boost, costs: Costs, seed: int) -> Iter
     label, k = labels_of(sample), boost.n_classes
     n = len(label)
     owned = nothing_acquired(n, costs)
-    start = first_scores(np.bincount(label, sample.weight, k))
+    start = log_odds(np.bincount(label, sample.weight, k))
     # every row starts from the log odds of the classes
     scores = np.tile(start, (n, 1))
     sums = sums_for(sample.columns, k, n)
@@ -117,13 +123,6 @@ def boosted_trees(sample: Sample, boost: Boost, costs: Costs, seed: int) -> Iter
         tree = boosted_below(sample.columns, slopes, times, rows, boost, costs, owned, key, scores, sums)
         yield with_first(tree, start) if number == 0 else tree
         number += 1
-
-
-def first_scores(counts: Counts) -> Counts:
-    """(k) what classes of these weights score before there are trees."""
-    prior = np.log(np.maximum(counts, 0.5) / counts.sum())
-    start: Counts = np.rint((prior - prior.mean()) * BELIEF).astype(np.int64)
-    return start
 
 
 def with_first(tree: Tree, start: Counts) -> Tree:
@@ -167,7 +166,6 @@ def sums_for(columns: Columns, n_classes: int, n_rows: int) -> SlopeSums:
         np.empty(n_rows, np.int32),
         np.empty((n_rows, 1 + 2 * q), np.int64),
         stack_for(n_rows + codes, codes, np.empty(max(n_rows, codes), np.int32)),
-        np.empty(2 * n_rows + 1, np.int64),
         cells_of(columns),
     )
 
@@ -240,8 +238,7 @@ def boosted_tree(
         found = _add_up(slopes, times, here, sums)
         # 0 in the child of a category that only undrawn rows have: its score is 0
         n = sums.all[0]
-        # tree.counts holds scores, so ``fill_empty_branches`` cannot find the largest child there
-        sums.n_drawn[node] = n
+        tree.weight[node] = n
         worth = worth_of(sums.all)
         tree.impurity[node] = -worth
         # inner nodes too: what the tree believes of a row that exits here
@@ -282,7 +279,7 @@ def boosted_tree(
             depth + 1,
         )
         used += more
-    fill_empty_branches(sums.n_drawn[:size], tree, branches)
+    fill_empty_branches(tree.weight[:size], tree, branches)
     return size, branches[:used]
 
 
@@ -476,7 +473,7 @@ def _numeric_gain(
                 best_code = code if code < high else missing - 1
                 best_route = side
                 if lost[0] == 0:
-                    best_route = MISSING_LEFT if left >= right else MISSING_RIGHT
+                    best_route = UNSEEN + (MISSING_LEFT if left >= right else MISSING_RIGHT)
     return best, best_code, best_route
 
 

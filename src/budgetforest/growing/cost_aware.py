@@ -45,7 +45,16 @@ from budgetforest.growing.node_stack import (
 from budgetforest.runtime.arrays import LEAF, Codes, Counts, Flags, Floats, Ids
 from budgetforest.runtime.jit import inner, kernel, passage
 from budgetforest.runtime.random import mix, tree_key, uniform
-from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree, only_first, room_for_nodes
+from budgetforest.trees.tree import (
+    BY_CATEGORY,
+    MISSING_LEFT,
+    MISSING_RIGHT,
+    UNSEEN,
+    Tree,
+    only_first,
+    room_for_nodes,
+    weighed,
+)
 
 LEAST_GAIN = 1e-7
 """Nats of all rows of a node together; less is rounding, not progress."""
@@ -145,7 +154,7 @@ def cost_aware_below(
     work = workspace_for(columns, growth.n_classes, len(rows))
     size, branches = cost_aware_tree(columns, label, times, rows, growth, costs.bare, owned, key, tree, work)
     tree.floor[0] = np.nan
-    return with_all_branches(only_first(tree, size)._replace(branches=branches))
+    return with_all_branches(weighed(only_first(tree, size)._replace(branches=branches)))
 
 
 def workspace_for(columns: Columns, k: int, n_rows: int) -> Workspace:
@@ -409,9 +418,9 @@ def _numeric_gain(
                 # the cut after all values becomes the threshold +inf (``edge_after``)
                 best_cut = code if code < high else missing - 1
                 best_route = side
-                # nothing here tells where missing values belong: later ones join the larger child
+                # nothing here tells where missing values belong: the larger child is only noted
                 if lost == 0:
-                    best_route = MISSING_LEFT if 2 * left >= n else MISSING_RIGHT
+                    best_route = UNSEEN + (MISSING_LEFT if 2 * left >= n else MISSING_RIGHT)
     return best, best_cut, best_route
 
 

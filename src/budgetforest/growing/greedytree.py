@@ -51,9 +51,11 @@ from budgetforest.trees.tree import (
     BY_CATEGORY,
     MISSING_LEFT,
     MISSING_RIGHT,
+    UNSEEN,
     Tree,
     only_first,
     room_for_nodes,
+    weighed,
 )
 
 
@@ -113,13 +115,13 @@ def grow_below(columns: Columns, ends: Counts, times: Ids, rows: Ids, plan: Plan
     tree = room_for_nodes(2 * len(rows) + 1, plan.n_classes)
     search, work = workspaces_for(columns, plan, len(rows))
     size, branches = greedy_tree(columns, ends, times, rows, plan, key, tree, search, work)
-    return only_first(tree, size)._replace(branches=branches)
+    return weighed(only_first(tree, size)._replace(branches=branches))
 
 
 def with_all_branches(tree: Tree) -> Tree:
     """Say where categories go that training did not see at a node."""
     if len(tree.branches):
-        fill_empty_branches(tree.counts.sum(axis=1), tree, tree.branches)
+        fill_empty_branches(tree.weight, tree, tree.branches)
     return tree
 
 
@@ -374,7 +376,7 @@ def settled_split(
     )
     points = columns.points[columns.offset[j] : columns.offset[j + 1]]
     threshold = threshold_between(plan.splitter, cut, after, points)
-    return cut, threshold, MISSING_LEFT if more else MISSING_RIGHT
+    return cut, threshold, UNSEEN + (MISSING_LEFT if more else MISSING_RIGHT)
 
 
 @passage

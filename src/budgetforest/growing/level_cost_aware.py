@@ -211,7 +211,7 @@ def follow_rows(
             route = tree.route[node]
             if route == BY_CATEGORY:
                 node = int(np.int64(tree.branches[tree.left[node] + code]))
-            elif code <= cut[node] if code < n_codes[j] else route == MISSING_LEFT:
+            elif code <= cut[node] if code < n_codes[j] else (route & MISSING_LEFT) != 0:
                 node = int(np.int64(tree.left[node]))
             else:
                 node = int(np.int64(tree.right[node]))

@@ -181,7 +181,7 @@ def _parted(sums: NDArray[Any], feature: int, cut: int, route: int, begin: Count
     if route == BY_CATEGORY:
         return by_code
     # missing values stand after the last code
-    left = by_code[: cut + 1].sum(axis=0) + (by_code[-1] if route == MISSING_LEFT else 0)
+    left = by_code[: cut + 1].sum(axis=0) + (by_code[-1] if route & MISSING_LEFT else 0)
     return np.array([left, by_code.sum(axis=0) - left])
 
 
@@ -312,7 +312,7 @@ def move_rows(codes: Codes, n_codes: Ids, node: Ids, splits: Splits, number: Ids
             # children, from first[at] on: | left | right |, or | category 0 | category 1 | ... | missing |
             if splits.route[at] != BY_CATEGORY:
                 goes_left = child <= splits.cut[at] or (
-                    splits.route[at] == MISSING_LEFT and child == n_codes[j]
+                    splits.route[at] & MISSING_LEFT != 0 and child == n_codes[j]
                 )
                 child = np.int64(0) if goes_left else np.int64(1)
             moved[t, i] = number[splits.first[at] + child]

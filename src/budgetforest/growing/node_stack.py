@@ -136,7 +136,7 @@ def push_children(
     start, stop, j = taken.start, taken.stop, split.feature
     here = rows[start:stop]
     if split.route != BY_CATEGORY:
-        to_left = split.route == MISSING_LEFT
+        to_left = (split.route & MISSING_LEFT) != 0
         middle = start + partition(cells, j, here, split.cut, to_left, missing, stack.buffer)
         left, right = int(np.int64(LEFT)), int(np.int64(RIGHT))  # literals would be compiled once more
         # keys of children depend on their parent's and their side alone, not on the order of work
@@ -182,7 +182,7 @@ def edge_after(columns: Columns, feature: int, cut: int) -> float:
 
 
 @kernel
-def fill_empty_branches(rows: Counts, tree: Tree, branches: Ids) -> None:
+def fill_empty_branches(rows: Ids, tree: Tree, branches: Ids) -> None:
     """Categories absent from a node's training rows go where most of its ``rows`` went, (d) by node."""
     for node in range(len(rows)):
         if tree.feature[node] == LEAF or tree.route[node] != BY_CATEGORY:

@@ -18,7 +18,7 @@ from budgetforest.growing.impurity import Impurity, evaluate
 from budgetforest.runtime.arrays import Counts, Floats
 from budgetforest.runtime.jit import inner
 from budgetforest.runtime.random import mix, uniform
-from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, UNSEEN
 
 LEAST_DROP = 1e-7
 """A smaller drop of impurity is rounding, not progress."""
@@ -272,14 +272,14 @@ def search_numeric(
             route = missing_left
     if best < 0:
         return np.inf, -1, np.nan, route
-    # none here: later ones go to the larger child
+    # none here: nothing tells where later ones belong, the larger child is only noted
     if missing == 0:
         present = 0
         below = 0
         for c in range(len(node.total)):
             present += node.total[c]
             below += profile.upto[cuts[best], c]
-        route = MISSING_LEFT if 2 * below >= present else MISSING_RIGHT
+        route = UNSEEN + (MISSING_LEFT if 2 * below >= present else MISSING_RIGHT)
     threshold = threshold_of(best, profile, size, splitter, points, cuts, thresholds)
     return least, profile.code[cuts[best]], threshold, route
 

@@ -191,6 +191,7 @@ def trimmed(tree: Tree, kept: Flags) -> Tree:
         np.where(inner, tree.route, 0).astype(np.uint8)[stays],
         tree.counts[stays],
         tree.impurity[stays],
+        tree.weight[stays],
         np.concatenate(branches),
         tree.floor,
     )

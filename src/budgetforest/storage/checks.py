@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from budgetforest.data.table import Schema
-from budgetforest.runtime.arrays import LEAF, Flags, Ids
+from budgetforest.runtime.arrays import LEAF, MOST_WEIGHT, Flags, Ids
 from budgetforest.storage.fields import refuse_unless
-from budgetforest.trees.tree import BY_CATEGORY, Tree
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, UNSEEN, Tree
 
 DEEPEST = 4096
 """Levels of a tree: arrays are filled level by level, so that deeper ones would take long."""
@@ -39,7 +39,8 @@ def check_trees(nodes: Tree, sizes: Sizes, schema: Schema, *, proven: bool, boos
     feature, route = nodes.feature, nodes.route
     refuse_unless(feature.min() >= LEAF and feature.max() < len(schema.names), "a node asks for no feature")
     inner, nominal = feature != LEAF, route == BY_CATEGORY
-    refuse_unless(route.max() <= BY_CATEGORY, "a node sends missing values nowhere")
+    known = np.isin(route, (MISSING_RIGHT, MISSING_LEFT, BY_CATEGORY, UNSEEN, UNSEEN + MISSING_LEFT))
+    refuse_unless(known.all(), "a node sends missing values nowhere")
     agree = (nominal == np.append(schema.nominal, False)[feature]).all()
     refuse_unless(agree, "a node splits a nominal feature by number, or a numeric one by category")
     refuse_unless((nodes.threshold[inner & ~nominal] > -np.inf).all(), "a threshold is NaN or -inf")
@@ -49,6 +50,8 @@ def check_trees(nodes: Tree, sizes: Sizes, schema: Schema, *, proven: bool, boos
     refuse_unless(rows.all(), "a node has no training rows")
     refuse_unless(rows.max(initial=0) < 2**31, "a node has more training rows than can be counted")
     refuse_unless(not np.isnan(nodes.impurity).any(), "an impurity is NaN")
+    within = (nodes.weight >= 0) & (nodes.weight <= MOST_WEIGHT)
+    refuse_unless(within.all(), "a node weighs less than nothing, or more than can be counted")
     if proven:
         refuse_unless((nodes.impurity >= inner * 1e-300).all(), "a node that splits has no impurity")
     _check_family(nodes, sizes, schema, inner & ~nominal, nominal)
@@ -56,7 +59,7 @@ def check_trees(nodes: Tree, sizes: Sizes, schema: Schema, *, proven: bool, boos
 
 def _check_lengths(nodes: Tree, sizes: Sizes) -> None:
     d, t = len(nodes.feature), len(sizes.nodes)
-    for name in ("threshold", "left", "right", "route", "counts", "impurity"):
+    for name in ("threshold", "left", "right", "route", "counts", "impurity", "weight"):
         refuse_unless(len(getattr(nodes, name)) == d, f"{name!r} has not one entry per node")
     refuse_unless(len(sizes.branches) == len(nodes.floor) == t, "arrays of trees differ in length")
     refuse_unless((sizes.nodes > 0).all() and _total(sizes.nodes) == d, "trees do not add up to the nodes")

@@ -20,7 +20,8 @@ from budgetforest.storage.checks import Sizes, check_trees
 from budgetforest.storage.container import Array
 from budgetforest.storage.fields import Entries, is_text, refuse_unless
 from budgetforest.trees.forest import CHOICES, Answer, Context, Voting
-from budgetforest.trees.tree import Tree
+from budgetforest.trees.odds import leaves_alike
+from budgetforest.trees.tree import Tree, weighed
 
 
 def rebuilt(arrays: dict[str, Array], read: Entries) -> tuple[TrainingResult, float | None]:
@@ -109,12 +110,14 @@ def _costs(arrays: dict[str, Array], names: Sequence[str], n_features: int) -> C
 
 
 def _trees(arrays: dict[str, Array], context: Context, proven: bool, boosted: Flags) -> list[Tree]:
-    nodes = Tree._make(arrays[name] for name in Tree._fields)
+    told = "weight" in arrays
+    none = np.zeros(len(arrays["feature"]), np.int32)
+    nodes = Tree._make(arrays.get(name, none) for name in Tree._fields)
     sizes = Sizes(arrays["tree_nodes"], arrays["tree_branches"])
     refuse_unless(nodes.counts.shape[1] == len(context.classes), "'counts' has not one column per class")
     check_trees(nodes, sizes, context.schema, proven=proven, boosted=boosted)
     node, branch = _ends(sizes.nodes), _ends(sizes.branches)
-    return [
+    trees = [
         Tree._make(
             [
                 *(part[node[t] : node[t + 1]] for part in nodes[:-2]),
@@ -123,6 +126,12 @@ def _trees(arrays: dict[str, Array], context: Context, proven: bool, boosted: Fl
             ]
         )
         for t in range(len(sizes.nodes))
+    ]
+    if told:
+        return trees
+    # of a boosted tree nobody knows: its leaves count alike
+    return [
+        leaves_alike(tree) if scored else weighed(tree) for tree, scored in zip(trees, boosted, strict=True)
     ]
 
 

@@ -1,6 +1,6 @@
 """A trained model as a file, ``*.safetensors``: plain arrays and a JSON document. No code, no pickle.
 
-Protocol 1, described in docs/modelfile.md. Who changes what is written raises ``PROTOCOL``, keeps reading
+Protocol 2, described in docs/modelfile.md. Who changes what is written raises ``PROTOCOL``, keeps reading
 the older ones, and keeps a test file of each. ``load`` reads (``container``), checks and builds
 (``decode``); what follows from the trees is computed again, not stored.
 """
@@ -23,11 +23,11 @@ from budgetforest.storage.decode import rebuilt
 from budgetforest.storage.fields import Entries, refuse_unless, storable, storable_categories
 from budgetforest.trees.tree import Tree, empty_tree
 
-PROTOCOL = 1
+PROTOCOL = 2
 
 ARRAYS = {
     **dict.fromkeys(
-        ("feature", "left", "right", "branches", "tree_nodes", "tree_branches"), ArrayKind("I32")
+        ("feature", "left", "right", "weight", "branches", "tree_nodes", "tree_branches"), ArrayKind("I32")
     ),
     **dict.fromkeys(("threshold", "impurity", "floor"), ArrayKind("F64")),
     "route": ArrayKind("U8"),
@@ -71,7 +71,8 @@ def _kinds_of(document: dict[str, Any]) -> dict[str, ArrayKind]:
             f"version {version} wrote it in protocol {protocol}, and this version {__version__} knows "
             f"protocols up to {PROTOCOL}; upgrade: pip install --upgrade budgetforest"
         )
-    return ARRAYS
+    # protocol 1 does not tell what nodes weigh
+    return {name: kind for name, kind in ARRAYS.items() if protocol > 1 or name != "weight"}
 
 
 def _arrays(trained: TrainingResult) -> dict[str, Array]:

@@ -10,9 +10,9 @@ from budgetforest import __version__
 from budgetforest.runtime.arrays import LEAF
 from budgetforest.storage.fields import storable, storable_categories
 from budgetforest.trees.forest import Answer, Forest, tree_of
-from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, Tree
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree
 
-FORMAT = 2
+FORMAT = 3
 """Number of the JSON format; raised when readers must change."""
 
 
@@ -56,7 +56,8 @@ def _tree(tree: Tree) -> dict[str, Any]:
     leaf, nominal = (tree.feature == LEAF).tolist(), (tree.route == BY_CATEGORY).tolist()
     numeric = [not (leaf[node] or nominal[node]) for node in nodes]
     threshold, left, right = tree.threshold.tolist(), tree.left.tolist(), tree.right.tolist()
-    missing = (tree.route == MISSING_LEFT).tolist()
+    side = {MISSING_LEFT: left, MISSING_RIGHT: right}
+    route = tree.route.tolist()
     return {
         "feature": [None if leaf[node] else int(tree.feature[node]) for node in nodes],
         "threshold": [
@@ -65,15 +66,15 @@ def _tree(tree: Tree) -> dict[str, Any]:
         "left": [left[node] if numeric[node] else None for node in nodes],
         "right": [right[node] if numeric[node] else None for node in nodes],
         "missing": [
-            (left[node] if missing[node] else right[node]) if numeric[node] else None for node in nodes
+            side[route[node]][node] if numeric[node] and route[node] in side else None for node in nodes
         ],
         "branches": [_branches(tree, left[node], right[node]) if nominal[node] else None for node in nodes],
         "counts": tree.counts.tolist(),
+        "weight": tree.weight.tolist(),
     }
 
 
-def _branches(tree: Tree, start: int, categories: int) -> list[int]:
-    """Children of a nominal node, one per category, then that of missing and unseen ones."""
-    return [
-        child if child >= 0 else ~child for child in tree.branches[start : start + categories + 1].tolist()
-    ]
+def _branches(tree: Tree, start: int, categories: int) -> list[int | None]:
+    """Children of a nominal node, one per category, then that of missing and unseen ones, null if none."""
+    children = tree.branches[start : start + categories + 1].tolist()
+    return [child if child >= 0 else None for child in children]

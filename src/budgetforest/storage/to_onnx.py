@@ -155,7 +155,12 @@ def _tests(forest: Forest, node: int, number: int) -> Iterator[_Test]:
     feature, left, right = (int(part[node]) for part in (nodes.feature, nodes.left, nodes.right))
     if nodes.route[node] != BY_CATEGORY:
         yield _Test(
-            feature, float(nodes.threshold[node]), AT_MOST, nodes.route[node] == MISSING_LEFT, left, right
+            feature,
+            float(nodes.threshold[node]),
+            AT_MOST,
+            bool(nodes.route[node] & MISSING_LEFT),
+            left,
+            right,
         )
         return
     *children, other = (c if c >= 0 else ~c for c in nodes.branches[left : left + right + 1].tolist())

@@ -81,6 +81,7 @@ def _tree(fitted: Any) -> Tree:
         route=np.where(fitted.missing_go_to_left, MISSING_LEFT, MISSING_RIGHT).astype(np.uint8),
         counts=rows.astype(np.int32),
         impurity=fitted.impurity.copy(),
+        weight=rows.sum(axis=1).astype(np.int32),
         branches=np.empty(0, np.int32),
         floor=np.full(1, np.nan),
     )
@@ -91,7 +92,7 @@ def _dumped_tree(root: Mapping[str, Any]) -> Tree:
     nodes, right_of = _preorder(root, "left_child", "right_child")
     tree = empty_tree(len(nodes), 1)._replace(floor=np.full(1, np.nan))
     for at, node in enumerate(nodes):
-        tree.counts[at] = node.get("internal_count", node.get("leaf_count", 0))
+        tree.counts[at] = tree.weight[at] = node.get("internal_count", node.get("leaf_count", 0))
         if "leaf_features" in node:
             raise InvalidParameter("the booster has linear leaves; train it with linear_tree=False")
         if "split_feature" in node:

@@ -10,7 +10,7 @@ from budgetforest.data.table import Schema
 from budgetforest.runtime.arrays import LEAF
 from budgetforest.runtime.errors import MissingExtra
 from budgetforest.trees.forest import BELIEF, Forest, Voting, tree_of
-from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, Tree, family
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, UNSEEN, Tree, family
 
 
 def to_dataframe(forest: Forest) -> Any:
@@ -44,7 +44,9 @@ def _columns(tree: Tree, forest: Forest) -> dict[str, Any]:
     if forest.voting == Voting.SCORES:  # in place of counts
         counts, rows = tree.counts / BELIEF, np.full(len(parent), np.nan)
     way = np.select(
-        [~inner, ~numeric], ["", "category"], np.where(tree.route == MISSING_LEFT, "left", "right")
+        [~inner, ~numeric, tree.route >= UNSEEN],
+        ["", "category", "both"],
+        np.where(tree.route == MISSING_LEFT, "left", "right"),
     )
     return {
         "node": np.arange(len(parent)),

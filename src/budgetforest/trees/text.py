@@ -11,7 +11,7 @@ import numpy as np
 from budgetforest.data.costs import Costs, price
 from budgetforest.runtime.arrays import LEAF
 from budgetforest.trees.forest import BELIEF, Forest, Voting, tree_of
-from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, Tree
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree
 
 
 def tree_nodes(forest: Forest, number: int) -> dict[str, Any]:
@@ -91,10 +91,10 @@ def _branches(tree: Tree, node: int, forest: Forest) -> list[tuple[str, int]]:
         threshold = tree.threshold[node]
         if np.isinf(threshold):
             return [("known", left), ("missing", right)]
-        goes_left = tree.route[node] == MISSING_LEFT
+        missing = tree.route[node]
         return [
-            (f"<= {threshold:.6g}" + (" or missing" if goes_left else ""), left),
-            (f"> {threshold:.6g}" + ("" if goes_left else " or missing"), right),
+            (f"<= {threshold:.6g}" + (" or missing" if missing == MISSING_LEFT else ""), left),
+            (f"> {threshold:.6g}" + (" or missing" if missing == MISSING_RIGHT else ""), right),
         ]
     names = [*map(str, forest.schema.categories[tree.feature[node]] or ()), "missing"]
     children = tree.branches[left : left + right + 1]

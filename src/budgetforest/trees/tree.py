@@ -15,6 +15,8 @@ import numpy as np
 from budgetforest.runtime.arrays import LEAF, Floats, Ids
 
 MISSING_RIGHT, MISSING_LEFT, BY_CATEGORY = 0, 1, 2
+UNSEEN = 4
+"""Added to a side: training had no missing value at the node, and that side is only the larger one."""
 
 
 class Tree(NamedTuple):
@@ -29,11 +31,14 @@ class Tree(NamedTuple):
     right: Ids
     """(d) child of values above the threshold; for a nominal node, its number of categories."""
     route: np.ndarray[tuple[int], np.dtype[np.uint8]]
-    """(d) where missing values go: ``MISSING_RIGHT``, ``MISSING_LEFT`` or ``BY_CATEGORY``."""
+    """(d) where missing values go: ``MISSING_RIGHT``, ``MISSING_LEFT`` or ``BY_CATEGORY``; with ``UNSEEN``
+    added where training had none, so that they are averaged over."""
     counts: Ids
     """(d, k) class counts of the training rows, in units of weight; all rows weigh at most 2**30."""
     impurity: Floats
     """(d) F of the counts."""
+    weight: Ids
+    """(d) training rows, in units of weight; of boosted trees those that were drawn."""
     branches: Ids
     """Children of the nominal nodes, one after the other; ``~child`` where training had no row."""
     floor: Floats
@@ -50,6 +55,7 @@ def empty_tree(n_nodes: int, n_classes: int) -> Tree:
         route=np.zeros(n_nodes, np.uint8),
         counts=np.zeros((n_nodes, n_classes), np.int32),
         impurity=np.zeros(n_nodes),
+        weight=np.zeros(n_nodes, np.int32),
         branches=np.empty(0, np.int32),
         floor=np.full(1, np.inf),
     )
@@ -65,6 +71,7 @@ def room_for_nodes(most: int, n_classes: int) -> Tree:
         route=np.empty(most, np.uint8),
         counts=np.empty((most, n_classes), np.int32),
         impurity=np.empty(most),
+        weight=np.empty(most, np.int32),
         branches=np.empty(0, np.int32),
         floor=np.full(1, np.inf),
     )
@@ -77,8 +84,13 @@ def only_first(tree: Tree, size: int) -> Tree:
     return tree
 
 
+def weighed(tree: Tree) -> Tree:
+    """A tree whose class counts tell what its nodes weigh."""
+    return tree._replace(weight=np.einsum("dk->d", tree.counts))
+
+
 def next_node(tree: Tree, node: int, value: float) -> int:
-    """The child that a value leads to."""
+    """The child that a value leads to; one that training did not have goes to the larger child."""
     route = tree.route[node]
     if route == BY_CATEGORY:
         categories = tree.right[node]
@@ -88,7 +100,7 @@ def next_node(tree: Tree, node: int, value: float) -> int:
         child = tree.branches[tree.left[node] + at]
         return int(child if child >= 0 else ~child)
     if value != value:  # NaN
-        return int(tree.left[node] if route == MISSING_LEFT else tree.right[node])
+        return int(tree.left[node] if route & MISSING_LEFT else tree.right[node])
     return int(tree.left[node] if value <= tree.threshold[node] else tree.right[node])
 
 
