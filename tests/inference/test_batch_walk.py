@@ -61,7 +61,12 @@ def test_rows_in_bundles_get_what_single_rows_get(route, dtype, gaps, n_rows, n_
     votes = rng.choice([0.0, 0.1, 0.7], (len(nodes.feature), 3))
     posts = signposts(nodes, roots, FEATURES, gaps, X.dtype)
     for words in (0, 2):
-        alone = visited(lambda *out: visit_leaves(nodes, roots, votes, X, *out), n_rows, votes, words)
+        alone = visited(
+            lambda *out: visit_leaves(nodes, roots, votes, X, *out, np.zeros(n_rows, bool)),
+            n_rows,
+            votes,
+            words,
+        )
         in_bundles = visited(
             lambda *out: visit_alike(posts, roots, votes_of(nodes, votes), X, *out), n_rows, votes, words
         )

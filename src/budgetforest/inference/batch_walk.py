@@ -72,7 +72,7 @@ def pack_nodes(tree: Tree, roots: Ids, second: int, posts: Signposts, bounds: Ma
                 bounds[wide * at] = threshold
                 if bounds[wide * at] > threshold:  # the next lower number parts numbers of the type alike
                     bounds[wide * at] = np.nextafter(bounds[wide * at], LOWEST)
-                column = tree.feature[node] + second * (tree.route[node] == MISSING_LEFT)
+                column = tree.feature[node] + second * ((tree.route[node] & MISSING_LEFT) != 0)
                 left, right = tree.left[node], tree.right[node]
                 ends = np.uint64(tree.feature[left] == LEAF) << LEFT_LEAF
                 ends |= np.uint64(tree.feature[right] == LEAF) << RIGHT_LEAF

@@ -11,8 +11,8 @@ from budgetforest.data.price_kernel import price
 from budgetforest.runtime.arrays import LEAF, Flags, Floats, Ids, Keys, Matrix
 from budgetforest.runtime.jit import inner, kernel
 from budgetforest.runtime.random import ONE
-from budgetforest.trees.tree import Tree
-from budgetforest.trees.walk import child_of
+from budgetforest.trees.tree import BY_CATEGORY, Tree
+from budgetforest.trees.walk import child_of, is_lost
 
 TOGETHER = 64
 """Rows whose payments are summed at a time."""
@@ -101,19 +101,36 @@ def pay_for_met(i: int, prices: Prices, ledger: Ledger) -> None:
 
 
 @kernel
-def charge_rows(nodes: Tree, roots: Ids, X: Matrix, prices: Prices, ledger: Ledger) -> None:
+def charge_rows(nodes: Tree, roots: Ids, X: Matrix, prices: Prices, ledger: Ledger, stack: Ids) -> None:
     """Pay for what each row meets, in the order it meets it: where the order of a group matters."""
     # the nodes of one tree stay in the cache; every row still meets trees in their order
     for t in range(len(roots) - 1):
         for i in range(len(X)):
-            charge_row(nodes, int(np.int64(roots[t])), X, i, prices, ledger)
+            charge_row(nodes, int(np.int64(roots[t])), X, i, prices, ledger, stack)
 
 
 @inner
-def charge_row(nodes: Tree, node: int, X: Matrix, i: int, prices: Prices, ledger: Ledger) -> None:
-    """One row in one tree."""
-    while nodes.feature[node] != LEAF:
+def charge_row(nodes: Tree, root: int, X: Matrix, i: int, prices: Prices, ledger: Ledger, stack: Ids) -> None:
+    """One row in one tree, on all sides of lost values, left before right."""
+    stack[0] = root
+    top = 1
+    while top > 0:
+        top -= 1
+        node = int(np.int64(stack[top]))
         j = nodes.feature[node]
+        if j == LEAF:
+            continue
         if not ledger.acquired[i, j]:
             pay(i, j, prices, ledger)
-        node = child_of(nodes, node, X[i, j])
+        if not is_lost(nodes, node, X[i, j]):
+            stack[top] = child_of(nodes, node, X[i, j])
+            top += 1
+        elif nodes.route[node] != BY_CATEGORY:
+            stack[top], stack[top + 1] = nodes.right[node], nodes.left[node]
+            top += 2
+        else:
+            first = int(np.int64(nodes.left[node]))
+            for branch in range(first + int(np.int64(nodes.right[node])), first - 1, -1):
+                if nodes.branches[branch] >= 0:
+                    stack[top] = nodes.branches[branch]
+                    top += 1

@@ -10,21 +10,22 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import cache, partial
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from budgetforest.data.table import Numbers
 from budgetforest.inference.batch_walk import signposts, visit_alike, votes_of
-from budgetforest.inference.early_exit import BLOCK, SIDE_BY_SIDE, Exits, exits_for, exits_in, settle_rows
-from budgetforest.inference.exit_state import queues, walked_for
+from budgetforest.inference.early_exit import BLOCK, Exits, exits_for, exits_in, settle_rows
+from budgetforest.inference.exit_state import state_for, walked_for
 from budgetforest.inference.ledger import Ledger, charge_all, charge_rows, open_ledger, part_of
-from budgetforest.runtime.arrays import Floats, Ids, Keys, Matrix
+from budgetforest.runtime.arrays import Flags, Floats, Ids, Keys, Matrix
 from budgetforest.runtime.simd import LANES
 from budgetforest.runtime.threads import leave_if_alone, number_of
-from budgetforest.trees.forest import BELIEF, NEVER, Answer, Context, Forest, shares
-from budgetforest.trees.tree import MISSING_LEFT
-from budgetforest.trees.walk import visit_leaves
+from budgetforest.trees.forest import BELIEF, Answer, Context, Forest, odds_for, shares
+from budgetforest.trees.odds import Odds
+from budgetforest.trees.tree import MISSING_LEFT, UNSEEN
+from budgetforest.trees.walk import sides_for, visit_all_sides, visit_leaves
 
 NEAR = 2**20
 """Bytes of nodes that stay near the processor."""
@@ -57,15 +58,57 @@ def visitor(forest: Forest, n_rows: int) -> Visit:
     """A function that adds to rows' scores what all trees give, and notes the features they meet."""
     nodes, roots = forest.nodes, forest.roots
     if n_rows < WORTH_PACKING * LANES or len(nodes.branches):
-        return partial(visit_leaves, nodes, roots, forest.least)
+        return partial(_visit_one_by_one, forest, cache(partial(odds_for, forest)))
     votes, packed = votes_of(nodes, forest.least), cache(partial(signposts, nodes, roots))
-    any_left = bool((nodes.route == MISSING_LEFT).any())
+    any_left = bool((nodes.route & MISSING_LEFT).any())
+    unseen = np.unique(nodes.feature[nodes.route >= UNSEEN])
+    odds = cache(partial(odds_for, forest))
 
     def visit(part: Matrix, total: Floats, met: Keys) -> None:
-        posts = packed(part.shape[1], any_left and bool(np.isnan(part).any()), part.dtype)
+        gaps = has_gaps(part)
+        if gaps and len(unseen):
+            lost: Any = np.isnan(part[:, unseen]).any(axis=1)
+            if lost.any():
+                _visit_apart(partial(_visit_one_by_one, forest, odds), part, total, met, lost)
+                _visit_apart(visit, part, total, met, ~lost)
+                return
+        posts = packed(part.shape[1], any_left and gaps, part.dtype)
         visit_alike(posts, roots, votes, part, total, met)
 
     return visit
+
+
+def has_gaps(part: Matrix) -> bool:
+    """Whether a value is missing; only if their sum is NaN all are looked at."""
+    with np.errstate(all="ignore"):
+        return bool(np.isnan(part.sum())) and bool(np.isnan(part).any())
+
+
+def _visit_one_by_one(
+    forest: Forest, odds: Callable[[], Odds], part: Matrix, total: Floats, met: Keys
+) -> None:
+    """Row after row; those that lose their way go on all sides of what is lost."""
+    lost = np.zeros(len(part), bool)
+    visit_leaves(forest.nodes, forest.roots, forest.least, part, total, met, lost)
+    if lost.any():
+        votes, room = forest.least.astype(np.float64), sides_for(len(forest.nodes.feature), total.shape[1])
+        _visit_apart(
+            lambda X, scored, noted: visit_all_sides(
+                forest.nodes, forest.roots, odds().until, votes, X, scored, noted, room
+            ),
+            part,
+            total,
+            met,
+            lost,
+        )
+
+
+def _visit_apart(visit: Visit, part: Matrix, total: Floats, met: Keys, chosen: Flags) -> None:
+    """Visit some of the rows alone."""
+    scored, noted = np.zeros((int(chosen.sum()), total.shape[1])), np.zeros_like(met[chosen])
+    visit(np.require(part[chosen], requirements=["C", "W"]), scored, noted)
+    total[chosen] += scored
+    met[chosen] |= noted
 
 
 def at_once(forest: Forest, X: Numbers, answer: Answer, pool: Executor | None) -> int:
@@ -111,7 +154,7 @@ def charger(forest: Forest, n_rows: int, answer: Answer) -> Callable[[Matrix, Le
         return lambda part, ledger: None
     if answer == Answer.LABEL:
         ends = [forest.threshold]
-        settle = settler(forest, ends)
+        settle = settler(forest)
         return lambda part, ledger: settle(part, ledger, exits_for(len(part), ends, forest))
     visit, pay_for = visitor(forest, n_rows), payer(forest)
 
@@ -127,7 +170,9 @@ def payer(forest: Forest) -> Callable[[Matrix, Keys, Ledger], None]:
     """A function that charges rows for all they have met; where the order matters, for all they meet now."""
     prices = forest.costs.bare
     if forest.costs.order_matters:
-        return lambda part, met, paid: charge_rows(forest.nodes, forest.roots, part, prices, paid)
+        nodes, roots = forest.nodes, forest.roots
+        room = len(nodes.feature) + 1
+        return lambda part, met, paid: charge_rows(nodes, roots, part, prices, paid, np.empty(room, np.int32))
     return lambda part, met, paid: charge_all(met, prices, paid)
 
 
@@ -152,7 +197,7 @@ def ladder(forest: Forest, X: Numbers, thresholds: Sequence[float], pool: Execut
 
 def ladder_for(forest: Forest, thresholds: Sequence[float]) -> Callable[[Numbers, Executor | None], Exits]:
     """The same as a function of rows, for those that come in parts."""
-    settle = settler(forest, thresholds)
+    settle = settler(forest)
 
     def exits_of(X: Numbers, pool: Executor | None) -> Exits:
         exits = exits_for(len(X), thresholds, forest)
@@ -166,17 +211,13 @@ def ladder_for(forest: Forest, thresholds: Sequence[float]) -> Callable[[Numbers
     return exits_of
 
 
-def settler(
-    forest: Forest, thresholds: Sequence[float], *, believes: bool = False
-) -> Callable[[Matrix, Ledger, Exits], None]:
-    """A function that walks rows to their exits; ``believes``: and tells what is believed there."""
-    prices = forest.costs.bare
-    exit_at = exits_for(0, thresholds, forest).enough
-    tracks = bool((exit_at < NEVER).any())
-    walked = walked_for(forest, Answer.LABEL, believes=believes or tracks, tracks=tracks)
+def settler(forest: Forest) -> Callable[[Matrix, Ledger, Exits], None]:
+    """A function that walks rows to their exits."""
+    prices, walked = forest.costs.bare, walked_for(forest, Answer.LABEL)
 
     def settle(part: Matrix, ledger: Ledger, exits: Exits) -> None:
-        settle_rows(walked, part, prices, ledger, queues(forest), queues(forest, SIDE_BY_SIDE), exits)
+        start, room = state_for(forest), state_for(forest)
+        settle_rows(walked, part, prices, ledger, start, room, exits)
 
     return settle
 
@@ -212,7 +253,7 @@ def answerer(forest: Forest, answer: Answer) -> Callable[[Numbers, Executor | No
         return partial(_prior_for, forest)
     if answer == Answer.PROBA:
         return partial(_from_all_trees, forest, visitor(forest, BLOCK), payer(forest))
-    return partial(_to_the_exit, forest, settler(forest, [forest.threshold], believes=True))
+    return partial(_to_the_exit, forest, settler(forest))
 
 
 def _prior_for(forest: Forest, X: Numbers, pool: Executor | None) -> Answers:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from budgetforest.data.costs import Costs
 from budgetforest.data.table import Schema
 from budgetforest.runtime.arrays import LEAF, Counts, Flags, Floats, Ids
+from budgetforest.trees.odds import Odds, odds_of
 from budgetforest.trees.tree import BY_CATEGORY, Tree, empty_tree, family, levels
 
 Votes = NDArray[np.int8] | NDArray[np.float64]
@@ -164,13 +165,27 @@ def beliefs(forest: Forest) -> Ids:
     return found
 
 
-def belief_at(forest: Forest, node: int) -> list[int]:
-    """The same at one node: a decision meets few of them."""
-    counts: list[int] = forest.nodes.counts[node].tolist()
+def odds_for(forest: Forest) -> Odds:
+    """What the trees expect; computed where rows exit, for forests that score all rows do without."""
+    by_level = list(levels(forest.nodes, forest.roots[:-1]))
+    return odds_of(forest.nodes, beliefs(forest), forest.open, by_level)
+
+
+def pull_of(forest: Forest, odds: Odds) -> Counts:
+    """(k) what takes the belief of all roots to the base rate, in units of 1 / ``BELIEF``."""
+    at_roots: Counts = odds.expected[forest.roots[:-1]].sum(axis=0, dtype=np.int64)
     if forest.voting == Voting.SCORES:
-        return counts
-    total = max(sum(counts), 1)
-    return [round(count / total * BELIEF) for count in counts]
+        return log_odds(forest.prior) - at_roots
+    total = int(forest.prior.sum())
+    base = [int(count) * forest.n_trees * BELIEF // total for count in forest.prior]
+    return np.array(base, np.int64) - at_roots
+
+
+def log_odds(counts: Counts) -> Counts:
+    """(k) what classes of these weights score before there are trees."""
+    prior = np.log(np.maximum(counts, 0.5) / counts.sum())
+    start: Counts = np.rint((prior - prior.mean()) * BELIEF).astype(np.int64)
+    return start
 
 
 def moved(tree: Tree, root: int, start: int) -> Tree:
