@@ -23,7 +23,7 @@ from budgetforest.selection.candidates import Candidate, Point, Recipe
 from budgetforest.selection.path import path_of
 from budgetforest.selection.result import TrainingResult
 from budgetforest.trees.forest import Answer, Context, Voting
-from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, UNSEEN, Tree
 from saved import KINDS, budgets, later_rows, trained
 
 FORESTS = 10_000 if "FULL" in os.environ else 300
@@ -158,7 +158,7 @@ def random_tree(rng, schema, depth, counts):
         if kinds is None:
             children = left, right = grow(depth - 1), grow(depth - 1)
             cut, route = rng.choice([*CUTS, rng.gauss(0, 1), math.inf]), [MISSING_LEFT, MISSING_RIGHT]
-            split = cut, left, right, rng.choice(route)
+            split = cut, left, right, rng.choice(route) + rng.choice([0, UNSEEN])
         else:
             slots = range(len(branches), len(branches) + len(kinds) + 1)
             branches.extend([0] * len(slots))
@@ -181,6 +181,7 @@ def random_tree(rng, schema, depth, counts):
         route=np.array(route, np.uint8),
         counts=np.array(held, np.int32),
         impurity=np.zeros(len(nodes)),
+        weight=np.array([rng.choice([0, 1, 3, 1000]) for _ in nodes], np.int32),
         branches=np.array(branches, np.int32),
         floor=np.full(1, np.inf),
     )

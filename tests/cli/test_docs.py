@@ -26,7 +26,7 @@ def test_code_on_the_page_runs(page, capsys, monkeypatch, tmp_path):
         printed = capsys.readouterr().out
         assert "True" in printed
     if page.endswith("live.md"):
-        assert "trees waited" in printed
+        assert "trees used it" in printed
 
 
 def commands_on(page):

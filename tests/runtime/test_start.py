@@ -158,7 +158,7 @@ def test_demo_compares_decides_a_row_and_writes_the_report(tmp_path, monkeypatch
     costs = re.findall(r"(?m)budget +([\d.]+) │ +([\d.]+) │", done.stdout)
     assert len(costs) == 7
     assert all(float(paid) < float(budget) + 2 for budget, paid in costs)
-    assert re.search(r"pixel_\d_\d = \d+ \(cost 1, \d+ trees waited for it\)", done.stdout)
+    assert re.search(r"pixel_\d_\d = \d+ \(cost 1, \d+ trees used it\)", done.stdout)
     assert re.search(r"Answer: \d \((right|wrong)\)", done.stdout)
     assert "demo-report.html" in done.stdout.replace("\n", "")
     assert "Handwritten digits" in (tmp_path / "demo-report.html").read_text()
@@ -166,7 +166,7 @@ def test_demo_compares_decides_a_row_and_writes_the_report(tmp_path, monkeypatch
 
 def test_every_module_says_what_it_owns():
     for path in Path(budgetforest.__file__).parent.rglob("*.py"):
-        assert path.read_text().startswith('"""'), path
+        assert path.read_text().startswith(('"""', 'r"""')), path
 
 
 def test_a_live_decision_needs_no_compiler_and_takes_milliseconds(tmp_path):

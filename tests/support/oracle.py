@@ -5,10 +5,15 @@ after every value all trees are walked from their roots again, and all that they
 """
 
 import math
+from operator import mul
 from typing import Any, NamedTuple
 
 UNIT = 2**24
 """Beliefs are whole numbers of 1 / UNIT, and so are the scores of boosted trees."""
+PARTS = 2**15
+"""Shares of children are whole numbers of 1 / PARTS."""
+REACH = 2**20
+"""A tree shares out so many parts of itself among its leaves."""
 UNAVAILABLE = object()
 """Of a known value: it cannot be had, which is known from the beginning."""
 
@@ -20,12 +25,22 @@ class Node(NamedTuple):
     """What it asks for, None at a leaf."""
     test: Any
     """A list of categories, a threshold, or None where every number goes left."""
-    children: list["Node"]
-    """Of a nominal feature one for each category, of a numeric one left and right; last that of missing."""
+    children: list["Node | None"]
+    """Of a nominal feature one for each category, of a numeric one left and right; last that of missing.
+    None where training had no such row."""
+    own: list["Node"]
+    """Those children that training rows went to, each once."""
+    parts: list[int]
+    """The share of each of these by weight, in units of 1 / PARTS."""
     least: list[float]
     """The least that leaves below give to each class."""
     most: list[float]
     belief: list[int]
+    """The mean of the leaves below."""
+    moves: dict[int, int]
+    """How far each feature asked for here and below may move the belief."""
+    asks: dict[str, set[int]]
+    """What is asked for here and below, for either answer; numbers that differ by 64 count as one."""
 
 
 class Forest(NamedTuple):
@@ -65,23 +80,58 @@ def read(json):
 
 def planted(tree, json):
     """The root of a tree."""
-    grown = {}
+    grown = {None: None}
 
     def grow(number):
         if number not in grown:
             feature, branches = tree["feature"][number], tree["branches"][number]
             test = tree["threshold"][number] if branches is None else json["features"][feature]["categories"]
             sides = [tree[side][number] for side in ("left", "right", "missing")]
-            below = [grow(child) for child in branches or sides if child is not None]
-            counts = tree["counts"][number]
-            votes = votes_of(counts, json["voting"])
-            least = [min(column) for column in zip(*(child.least for child in below), strict=True)]
-            most = [max(column) for column in zip(*(child.most for child in below), strict=True)]
-            believed = belief_of(counts, json["voting"])
-            grown[number] = Node(feature, test, below, least or votes, most or votes, believed)
+            numbers = sorted(set(branches or sides) - {None})
+            own, parts = [grow(child) for child in numbers], parts_of([tree["weight"][n] for n in numbers])
+            votes = votes_of(tree["counts"][number], json["voting"])
+            least = [min(column) for column in zip(*(child.least for child in own), strict=True)] or votes
+            most = [max(column) for column in zip(*(child.most for child in own), strict=True)] or votes
+            belief = belief_of(tree["counts"][number], json["voting"])
+            if own:
+                belief = mean(parts, [child.belief for child in own])
+            moves = moves_of(feature, parts, own, belief) if least != most else {}
+            children = [grow(child) for child in branches or sides] if own else []
+            asks = {"label": set(), "proba": set()}
+            for answer in asks if own else ():
+                if answer == "proba" or least != most:
+                    asks[answer] = {feature % 64}.union(*(child.asks[answer] for child in own))
+            grown[number] = Node(feature, test, children, own, parts, least, most, belief, moves, asks)
         return grown[number]
 
     return grow(0)
+
+
+def parts_of(weights):
+    """The share of each in the weight of all, in units of 1 / PARTS; rounded in sum, so that none is lost."""
+    if not any(weights):
+        weights = [1] * len(weights)
+    upto = [round(sum(weights[: i + 1]) / sum(weights) * PARTS) for i in range(len(weights))]
+    return [after - before for before, after in zip([0, *upto], upto, strict=False)]
+
+
+def mean(parts, rows):
+    """The mean of every column, rounded down."""
+    return [sum(map(mul, parts, column)) // PARTS for column in zip(*rows, strict=True)]
+
+
+def moves_of(feature, parts, children, belief):
+    """What the question of a node moves, and the mean of what those below it do."""
+    explained = 0.0
+    for c, middle in enumerate(belief):
+        explained += sum(
+            part * float(child.belief[c] - middle) ** 2 for part, child in zip(parts, children, strict=True)
+        )
+    moves = {}
+    for j in {j for child in children for j in child.moves}:
+        moves[j] = sum(map(mul, parts, (child.moves.get(j, 0) for child in children))) // PARTS
+    moves[feature] = moves.get(feature, 0) + max(round(math.sqrt(explained / PARTS)), 1)
+    return {j: moved for j, moved in moves.items() if moved}
 
 
 def votes_of(counts, voting):
@@ -105,12 +155,18 @@ def first_largest(numbers):
 
 
 def child_for(node, value):
-    """The child that a value leads to."""
+    """The child that a value leads to, None if nothing tells."""
     if value is None or value != value:
         return node.children[-1]
     if isinstance(node.test, list):
         return node.children[node.test.index(value) if value in node.test else -1]
     return node.children[0 if node.test is None or value <= node.test else 1]
+
+
+def below(node, values):
+    """The children that may still be reached, with their parts."""
+    child = child_for(node, values[node.feature]) if node.feature in values else None
+    return list(zip(node.own, node.parts, strict=True)) if child is None else [(child, PARTS)]
 
 
 def sums(rows, n_classes):
@@ -132,10 +188,11 @@ def shares(forest, total):
 
 def full_label(forest, row):
     """The label when every tree is asked; ``row`` has the values by name."""
-    values = {j: row[name] for name, j in forest.column.items()}
-    stand = [standing(root, values, "proba") for root in forest.roots]
-    total = sums((node.least for node in stand), len(forest.json["prior"]))
-    return forest.json["classes"][first_largest(total if stand else forest.json["prior"])]
+    view = seen_by(forest, {j: row[name] for name, j in forest.column.items()}, "label")
+    best = certain_class(forest, view)
+    if best is None:
+        best = first_largest(view.votes)
+    return forest.json["classes"][best if forest.roots else first_largest(forest.json["prior"])]
 
 
 # One row ---------------------------------------------------------------------------------------------------
@@ -150,22 +207,143 @@ def decide(forest, row, *, known=None, unavailable=(), limit=None, answer="label
     values, opened = given(forest, known or {})
     acquired, spent = [], 0.0
     while True:
-        stand = [standing(root, values, answer) for root in forest.roots]
-        waiting = trees_by_feature(stand, answer)
-        if answer == "label" and (certain_class(forest, stand) is not None or is_believed(forest, stand)):
+        view = seen_by(forest, values, answer)
+        if answer == "label" and (certain_class(forest, view) is not None or is_believed(forest, view)):
             break
-        price = affordable({j: price_of(features[j], opened) for j in waiting}, spent, limit, len(features))
+        asked = {j: price_of(features[j], opened) for j in view.waiting}
+        price = affordable(asked, spent, limit, len(features))
         if not price:
             break
-        j = min(price, key=lambda j: turn_of(j, waiting[j], price[j], answer))
+        j = next(iter(price))
+        if answer == "label":
+            j = min(price, key=lambda j: turn_of(j, view.moves, features, opened, price[j], values))
         values[j] = None if names[j] in unavailable else row[names[j]]
         if names[j] not in unavailable:
             spent += price[j]
             opened.add(features[j]["group"])
             acquired.append(names[j])
     by_name = {names[j]: value for j, value in values.items()}
-    label, settled, proba, belief = answered(forest, stand, bool(waiting), answer)
+    label, settled, proba, belief = answered(forest, view, answer)
     return Verdict(label, spent, tuple(acquired), settled, proba, belief, by_name)
+
+
+class View(NamedTuple):
+    """What all trees make of what is known."""
+
+    n_trees: int
+    complete: bool
+    """Whether every tree has said all."""
+    waiting: list[int]
+    """The features that trees would ask for next, tree by tree and from left to right."""
+    least: list[float]
+    """What their leaves that may still be reached give to each class at least."""
+    most: list[float]
+    votes: list[float]
+    """What they give if no more can be had."""
+    belief: list[int]
+    """What is believed of each class, in units of 1 / UNIT."""
+    moves: dict[int, int]
+    """How far each feature may move it."""
+
+
+def seen_by(forest, values, answer):
+    """All trees from their roots."""
+    k = len(forest.json["prior"])
+    waiting, moves, stand = {}, {}, [standing(root, values, answer) for root in forest.roots]
+    said = [expectation(node, values, answer) for node in stand]
+    more = [
+        node.feature is not None and (answer == "proba" or a != b)
+        for node, (_, a, b) in zip(stand, said, strict=True)
+    ]
+    for node in (node for node, has_more in zip(stand, more, strict=True) if has_more):
+        waiting |= dict.fromkeys(questions(node, values, answer))
+        for j, moved in node.moves.items():
+            moves[j] = moves.get(j, 0) + moved
+    belief = sums((expected for expected, _, _ in said), k)
+    return View(
+        len(stand),
+        not any(more),
+        list(waiting),
+        sums((least for _, least, _ in said), k),
+        sums((most for _, _, most in said), k),
+        sums((votes_expected(node, values) for node in stand), k),
+        drawn_to_base_rate(forest, belief, sum(moves.values())) if stand else belief,
+        moves,
+    )
+
+
+def is_end(node, answer):
+    """Whether a node stands for all below it: for a label, if all leaves there vote alike."""
+    return node.feature is None or (answer == "label" and node.least == node.most)
+
+
+def standing(node, values, answer):
+    """How far a tree gets from a node by what is known."""
+    while not is_end(node, answer) and node.feature in values and child_for(node, values[node.feature]):
+        node = child_for(node, values[node.feature])
+    return node
+
+
+def questions(node, values, answer):
+    """The unknown features that come first from a node on."""
+    if is_end(node, answer):
+        return []
+    if node.feature not in values:
+        return [node.feature]
+    return [j for child, _ in below(node, values) for j in questions(child, values, answer)]
+
+
+def expectation(node, values, answer):
+    """What a tree that stands at a node believes, and the least and the most that it may still give.
+
+    A child of which less than a 16th of the tree gets there, or that asks for nothing known, speaks for all
+    below it.
+    """
+    known = {j % 64 for j in values}
+    queue, ends = [(node, REACH)], []
+    if not node.asks[answer] & known:
+        queue, ends = [], queue
+    for node, reach in queue:
+        before = upto = 0
+        for child, part in below(node, values):
+            upto += part
+            after = reach * upto // PARTS
+            followed = after - before >= REACH // 16 and child.asks[answer] & known
+            (queue if followed else ends).append((child, after - before))
+            before = after
+    spoken = sums(([reach * belief for belief in end.belief] for end, reach in ends), len(node.least))
+    least = [min(column) for column in zip(*(end.least for end, _ in ends), strict=True)]
+    most = [max(column) for column in zip(*(end.most for end, _ in ends), strict=True)]
+    return [belief // REACH for belief in spoken], least, most
+
+
+def votes_expected(node, values):
+    """What a tree that stands at a node gives if no more can be had; nothing is rounded where all agree."""
+    if node.feature is None:
+        return node.least
+    found = []
+    rows = [(votes_expected(child, values), part / PARTS) for child, part in below(node, values)]
+    for c in range(len(node.least)):
+        total, column = 0.0, [votes[c] for votes, _ in rows]
+        for votes, share in rows:
+            total += share * votes[c]
+        found.append(column[0] if len(set(column)) == 1 else total)
+    return found
+
+
+def drawn_to_base_rate(forest, belief, moves):
+    """With nothing known the base rate is believed; the less trees can still move, the less it draws."""
+    prior = forest.json["prior"]
+    if forest.json["voting"] == "scores":
+        logs = [math.log(max(count, 0.5) / sum(prior)) for count in prior]
+        base = [round((log - sum(logs) / len(logs)) * UNIT) for log in logs]
+    else:
+        base = [count * len(forest.roots) * UNIT // sum(prior) for count in prior]
+    at_roots = sums((root.belief for root in forest.roots), len(prior))
+    whole = sum(sum(root.moves.values()) for root in forest.roots)
+    left = moves / whole if whole else 1.0
+    pull = [rate - root for rate, root in zip(base, at_roots, strict=True)]
+    return [believed + round(float(by) * left) for believed, by in zip(belief, pull, strict=True)]
 
 
 def given(forest, known):
@@ -176,27 +354,6 @@ def given(forest, known):
         if value is not UNAVAILABLE:
             opened.add(forest.json["features"][forest.column[name]]["group"])
     return values, opened
-
-
-def has_more_to_say(node, answer):
-    """Whether a tree that stands here is asked further: for a label, only if it can still change its vote."""
-    return node.feature is not None and (answer == "proba" or node.least != node.most)
-
-
-def standing(node, values, answer):
-    """How far a tree gets from a node by what is known."""
-    while has_more_to_say(node, answer) and node.feature in values:
-        node = child_for(node, values[node.feature])
-    return node
-
-
-def trees_by_feature(stand, answer):
-    """The numbers of the trees that wait for each feature."""
-    waiting = {}
-    for number, node in enumerate(stand):
-        if has_more_to_say(node, answer):
-            waiting.setdefault(node.feature, []).append(number)
-    return waiting
 
 
 def price_of(feature, opened):
@@ -211,47 +368,54 @@ def affordable(price, spent, limit, n_features):
     return {j: p for j, p in price.items() if spent + p <= most}
 
 
-def turn_of(column, trees, price, answer):
+def turn_of(column, moves, features, opened, price, values):
     """The feature with the least of these comes next."""
-    if answer == "proba":
-        return min(trees)
-    return (0, 0, column) if price == 0 else (1, -len(trees) / price, column)
+    if price == 0:
+        return 0, 0, column
+    return 1, -max(worth_of(column, moves, features, opened, values), 1) / price, column
 
 
-def certain_class(forest, stand):
+def worth_of(column, moves, features, opened, values):
+    """What a price buys: with the first of a group come all those of it that then cost nothing."""
+    group = features[column]["group"]
+    if group is None or group in opened:
+        return moves.get(column, 0)
+    same = [j for j in moves if features[j]["group"] == group and j not in values]
+    return sum(moves[j] for j in same if j == column or features[j]["discount"] == 0)
+
+
+def certain_class(forest, view):
     """The class that no rival can overtake, whatever is still unknown; None if there is none."""
     k, soft = len(forest.json["classes"]), forest.json["voting"] == "soft"
-    least, most = sums((node.least for node in stand), k), sums((node.most for node in stand), k)
-    leader = first_largest(least)
+    leader = first_largest(view.least)
     for rival in set(range(k)) - {leader}:
-        ahead = least[leader] - most[rival]
+        ahead = view.least[leader] - view.most[rival]
         wins_ties = leader < rival and not soft
-        if not (ahead > 1e-9 * len(stand) * soft or (ahead == 0 and wins_ties)):
+        if not (ahead > 1e-9 * view.n_trees * soft or (ahead == 0 and wins_ties)):
             return None
     return leader
 
 
-def is_believed(forest, stand):
+def is_believed(forest, view):
     """Whether the trees believe enough in some class."""
     level, k = forest.json["exit"], len(forest.json["classes"])
     scored = forest.json["voting"] == "scores"
     if level is None or (scored and level >= 1):
         return False
-    enough = (k - 1) / k * math.log((k - 1) * level / (1 - level)) if scored else level * len(stand)
-    return max(sums((node.belief for node in stand), k)) >= enough * UNIT
+    enough = (k - 1) / k * math.log((k - 1) * level / (1 - level)) if scored else level * view.n_trees
+    return max(view.belief) >= enough * UNIT
 
 
-def answered(forest, stand, waits, answer):
-    """Label, whether it is settled, probabilities and belief, given where the trees stand."""
-    classes, k = forest.json["classes"], len(forest.json["classes"])
-    votes, belief = sums((node.least for node in stand), k), sums((node.belief for node in stand), k)
-    best, settled = certain_class(forest, stand), True
-    if not stand:
+def answered(forest, view, answer):
+    """Label, whether it is settled, probabilities and belief."""
+    classes = forest.json["classes"]
+    best, settled = certain_class(forest, view), True
+    if not view.n_trees:
         best = first_largest(forest.json["prior"])
     elif best is None:
-        best, settled = first_largest(belief if waits else votes), not waits
-    proba = shares(forest, votes) if answer == "proba" and not waits else None
-    return classes[best], settled, proba, shares(forest, [part / UNIT for part in belief])
+        best, settled = first_largest(view.belief if view.waiting else view.votes), view.complete
+    proba = shares(forest, view.votes) if answer == "proba" and not view.waiting else None
+    return classes[best], settled, proba, shares(forest, [part / UNIT for part in view.belief])
 
 
 # Whether a label is certain --------------------------------------------------------------------------------

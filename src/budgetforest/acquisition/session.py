@@ -2,16 +2,16 @@
 
 ``acquire`` is a generator: it yields a ``Need``, receives a value, and returns the ``Decision``. Whoever
 drives it decides where values come from; ``step`` is the same as a pure function of what is known.
-Nothing here is compiled: a decision takes about a millisecond and needs neither numba nor scikit-learn.
+Nothing here is compiled: a decision takes a few milliseconds and needs neither numba nor scikit-learn.
 It is also the readable reference for the compiled twin in ``early_exit``.
 
-Every tree stands at a node. Leaves below it bound what the tree can still add to each class. When the
-leader's least beats every rival's most, no further feature can change the label: certain exit. The class
-frequencies at these nodes are what is believed meanwhile; a forest with a threshold takes the leading label
-as soon as the mean belief in it reaches the threshold: probable exit. Until then the next
-feature is the one that most undecided trees wait for per cost (its own, or its discount if its group is
-open); free ones come first, the lowest column among equals. For probabilities every tree must speak, one
-after the other.
+What the trees of a row expect, given what it knows, is what is believed (``row_state``); a forest with a
+threshold takes the leading label as soon as the belief in it reaches the threshold: probable exit. The leaves
+that a tree may still reach bound what it can add to each class. When the leader's least beats every rival's
+most, no further feature can change the label: certain exit. Until then the next feature, of those that trees
+wait for, is the one that may move the belief most per price (its own, or its discount if its group is open);
+free ones come first, the lowest column among equals. For probabilities every tree must speak, one after the
+other.
 """
 
 from __future__ import annotations
@@ -25,16 +25,15 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from budgetforest.acquisition.row_state import RowState
 from budgetforest.data.costs import Prices, price
-from budgetforest.runtime.arrays import LEAF
 from budgetforest.runtime.errors import InvalidData, InvalidParameter, InvalidValue, near
 from budgetforest.runtime.params import as_float
-from budgetforest.trees.forest import BELIEF, Answer, Forest, Voting, belief_at, shares, slack_of
-from budgetforest.trees.tree import next_node
+from budgetforest.trees.forest import BELIEF, Answer, Forest, Voting, shares, slack_of
 
 
 class Unavailable(Enum):
-    """The value of a feature that could not be had: not paid for, treated as missing."""
+    """The value of a feature that could not be had: not paid for, and averaged over."""
 
     UNAVAILABLE = "unavailable"
 
@@ -55,12 +54,22 @@ class Need(NamedTuple):
     """Its group; a feature that is alone lends its own name."""
     spent: float
     """What the row has paid before."""
-    waiting: int
-    """How many trees wait for it."""
+    moves: float
+    """How far it may move the belief: the mean over the trees of a standard deviation; of boosted trees the
+    sum, in log-odds."""
+    trees: int
+    """How many trees may ask for it."""
+    of_trees: int
+    """How many trees there are."""
     also: tuple[str, ...]
-    """What other trees wait for, best first: may be acquired in parallel."""
+    """What else may be asked for, best first: may be acquired in parallel."""
     together: tuple[str, ...]
     """Those of ``also`` that are worth the same round trip, given ``latency``."""
+
+    @property
+    def why(self) -> str:
+        """The reason in words."""
+        return f"may move the belief by {self.moves:.2g}; {self.trees} of {self.of_trees} trees use it"
 
 
 class Step(NamedTuple):
@@ -70,8 +79,8 @@ class Step(NamedTuple):
     value: Any
     cost: float
     """What was paid for it; 0 if it was unavailable."""
-    waiting: int
-    """How many trees waited for it."""
+    trees: int
+    """How many trees might have asked for it."""
     votes: tuple[float, ...]
     """(k) what was certain for each class afterwards."""
     possible: tuple[float, ...]
@@ -88,14 +97,14 @@ class Decision(NamedTuple):
     acquired: tuple[str, ...]
     """What was paid for, in order."""
     unavailable: tuple[str, ...]
-    """What could not be had and was treated as missing."""
+    """What could not be had."""
     trees_used: int
     """How many trees had nothing more to say."""
     certain: bool
-    """Whether the forest's label is known, given what was unavailable; not so after probable exit or when a
+    """Whether no value still unknown can change the forest's label; not so after probable exit or when a
     limit stopped the row."""
     belief: tuple[float, ...]
-    """(k) mean class frequencies at the nodes where the trees stand."""
+    """(k) what is expected of the trees, given what is known; with nothing known the base rate."""
     bounds: tuple[float, float]
     """Between what the label's share of the votes lies."""
     trace: tuple[Step, ...]
@@ -103,7 +112,7 @@ class Decision(NamedTuple):
     """The labels that votes in the trace refer to."""
 
     def explain(self) -> str:
-        """The trace as text, a line per feature: what it cost, who waited, and the votes then."""
+        """The trace as text, a line per feature: what it cost, how many trees used it, and the votes then."""
         scored = any(min(s.votes) < 0 for s in self.trace)  # boosted trees add scores
         what, digits = ("scores", ".3g") if scored else ("votes", "g")
         lines = []
@@ -113,7 +122,7 @@ class Decision(NamedTuple):
                 f"{quoted(c)} {low:{digits}} to {high:{digits}}" for c, low, high in outlook if high
             )
             value = "unavailable" if s.value is UNAVAILABLE else f"= {s.value!r}"
-            lines.append(f"{s.feature} {value} (cost {s.cost:g}, {s.waiting} trees waited); {what}: {votes}")
+            lines.append(f"{s.feature} {value} (cost {s.cost:g}, {s.trees} trees used it); {what}: {votes}")
         if self.unavailable:
             verb = "was" if len(self.unavailable) == 1 else "were"
             lines.append(f"without {', '.join(self.unavailable)}, which {verb} unavailable")
@@ -193,20 +202,14 @@ class Acquisition(Generator[Need, Any, Decision]):
         self._column = {name: j for j, name in enumerate(forest.schema.names)}
         self._prices = Prices._make(column.tolist() for column in forest.costs.bare)
         self._group: list[int] = self._prices.group
-        self._values: dict[int, float] = {}
+        self._shared: list[bool] = forest.costs.shared.tolist()
         self._opened: set[int] = set()
         self._acquired: list[int] = []
         self._unavailable: list[int] = []
-        self._at = [int(root) for root in forest.roots[:-1]]
-        self._low = [0.0] * len(forest.classes)
-        self._high = [0.0] * len(forest.classes)
-        self._belief = [0] * len(forest.classes)
-        self._queue: dict[int, list[int]] = {}
+        self._state = RowState(forest, self.answer)
         checked = {self._find(name): self._check(name, value) for name, value in known.items()}
         bought = dict.fromkeys(self._find(name) for name in paid)
         self._take_free(checked, bought)
-        for tree in range(len(self._at)):
-            self._wait(tree)
         for j in bought:
             self._learn(j, checked[j], known[forest.schema.names[j]])
         self.need: Need | None = self._next_need()
@@ -250,19 +253,21 @@ class Acquisition(Generator[Need, Any, Decision]):
             if checked.get(j) is None:
                 name = self.forest.schema.names[j]
                 raise InvalidData(f"{name!r} is listed as paid but has no known value; give both or neither")
+        free = {}
         for j, code in checked.items():
             if code is None:
                 self._unavailable.append(j)
-                self._values[j] = math.nan
+                free[j] = math.nan
             elif j not in bought:
-                self._values[j] = code
                 self._opened.add(self._group[j])
+                free[j] = code
+        self._state.learn(free)
 
     def _check_limit(self, checked: Mapping[int, float | None]) -> None:
         """Refuse values that together cost more than the row may still pay."""
         opened, total = set(self._opened), self.spent
         for j, code in checked.items():
-            if code is not None and j not in self._values:
+            if code is not None and j not in self._state.values:
                 total += price(self._prices, j, self._group[j] in opened)
                 opened.add(self._group[j])
         if total > self.limit:
@@ -282,166 +287,143 @@ class Acquisition(Generator[Need, Any, Decision]):
         return cost
 
     def _learn(self, j: int, code: float | None, shown: Any) -> None:
-        """A feature has come, or will not: the trees that waited for it move on."""
-        if j in self._values:
+        """A feature has come, or will not: trees hear of it."""
+        if j in self._state.values:
             return
-        price = 0.0
+        price, trees = 0.0, self._state.uses(j)
         if code is None:
             self._unavailable.append(j)
         else:
             price = self._charge(j)
-        self._values[j] = math.nan if code is None else code
-        trees = self._queue.pop(j, [])
-        for tree in trees:
-            self._count(tree, -1)
-            self._wait(tree)
+        self._state.learn({j: math.nan if code is None else code})
         name = self.forest.schema.names[j]
         shown = shown.item() if hasattr(shown, "item") else shown
-        self.trace.append(Step(name, shown, price, len(trees), tuple(self._low), tuple(self._high)))
-
-    def _is_open(self, node: int) -> bool:
-        """Whether a tree that stands here has more to say."""
-        if self.answer == Answer.LABEL:
-            return bool(self.forest.open[node])
-        return bool(self.forest.nodes.feature[node] != LEAF)
-
-    def _wait(self, tree: int) -> None:
-        """Move a tree on through what is known, count its outlook, and let it wait if it is open."""
-        nodes, node = self.forest.nodes, self._at[tree]
-        while self._is_open(node) and (feature := int(nodes.feature[node])) in self._values:
-            node = next_node(nodes, node, self._values[feature])
-        self._at[tree] = node
-        self._count(tree, +1)
-        if self._is_open(node):
-            self._queue.setdefault(int(nodes.feature[node]), []).append(tree)
-
-    def _count(self, tree: int, sign: int) -> None:
-        node = self._at[tree]
-        for c, vote in enumerate(self.forest.least[node].tolist()):
-            self._low[c] += sign * vote
-        for c, vote in enumerate(self.forest.most[node].tolist()):
-            self._high[c] += sign * vote
-        for c, share in enumerate(belief_at(self.forest, node)):
-            self._belief[c] += sign * share
+        votes, possible = tuple(self._state.least()), tuple(self._state.most())
+        self.trace.append(Step(name, shown, price, trees, votes, possible))
 
     def _certain_label(self) -> int | None:
         """The class that no further feature can beat; ties go to the lowest class."""
-        slack = slack_of(self.forest)
-        leader = max(range(len(self._low)), key=lambda c: (self._low[c], -c))
-        for c, high in enumerate(self._high):
-            lead = self._low[leader] - high - slack
+        slack, low = slack_of(self.forest), self._state.least()
+        leader = low.index(max(low))
+        for c, high in enumerate(self._state.most()):
+            lead = low[leader] - high - slack
             if c != leader and (lead < 0 or (lead == 0 and (c < leader or slack > 0))):
                 return None
         return leader
 
     def _is_decided(self) -> bool:
         """Whether the label is certain, or believed enough."""
-        return self._certain_label() is not None or max(self._belief) >= self.forest.enough
+        return self._certain_label() is not None or max(self._state.belief()) >= self.forest.enough
 
     @property
     def limited(self) -> bool:
         """Whether the limit ended the questions: trees wait for what the row may not pay."""
         decided = self.answer == Answer.LABEL and self._is_decided()
-        return self.need is None and bool(self._queue) and not decided
+        return self.need is None and bool(self._state.waiting()) and not decided
 
     def _next_need(self) -> Need | None:
         """The feature to ask for, None when the row is decided or can afford no more."""
         if self.answer == Answer.LABEL and self._is_decided():
             return None
-        price = {j: self._price(j) for j in self._queue}
-        wanted = [j for j in self._queue if self.spent + price[j] <= self.limit]
+        scores = self._state.scores
+        asked = list(self._state.waiting())  # one tree after the other
+        price = {j: self._price(j) for j in asked}
+        wanted = [j for j in asked if self.spent + price[j] <= self.limit]
         if not wanted:
             return None
-        wanted.sort(key=lambda j: self._order(j, price[j]))
+        if self.answer == Answer.LABEL:
+            wanted.sort(key=lambda j: (price[j] > 0, -self._worth(j) / price[j] if price[j] else 0.0, j))
         best, *others = wanted
-        names = self.forest.schema.names
+        names, n_trees = self.forest.schema.names, self.forest.n_trees
+        mean = BELIEF * (1 if self.forest.voting == Voting.SCORES else n_trees)
         return Need(
             feature=names[best],
             cost=price[best],
             group=self.forest.costs.group_names[self._group[best]],
             spent=self.spent,
-            waiting=len(self._queue[best]),
+            moves=scores.get(best, 0) / mean,
+            trees=self._state.uses(best),
+            of_trees=n_trees,
             also=tuple(names[j] for j in others),
-            together=tuple(names[j] for j in self._together(best, others, price)),
+            together=tuple(names[j] for j in self._together(best, others, price, scores)),
         )
 
-    def _together(self, best: int, others: list[int], price: Mapping[int, float]) -> Iterable[int]:
-        """Those of the others that are worth the same round trip, as far as the limit reaches."""
+    def _worth(self, j: int) -> int:
+        """How far a price may move the belief: with the first of a sensor come the others for nothing.
+
+        What a tree waits for is worth something, however little.
+        """
+        scores, group = self._state.scores, self._group
+        worth = scores.get(j, 0)
+        if self._shared[j] and group[j] not in self._opened:
+            worth *= self._prices.discount[j] > 0
+            worth += sum(
+                score
+                for other, score in scores.items()
+                if group[other] == group[j]
+                and self._prices.discount[other] == 0
+                and other not in self._state.values
+            )
+        return max(worth, 1)
+
+    def _together(
+        self, best: int, others: list[int], price: Mapping[int, float], scores: Mapping[int, int]
+    ) -> Iterable[int]:
+        """Those of the others that are worth the same round trip, as far as the limit reaches.
+
+        With its share of all that may still move the belief as the chance that a feature is needed anyway, a
+        saved round trip weighs against a wasted price.
+        """
         total = self.spent + price[best]
+        every = sum(score for j, score in scores.items() if j not in self._state.values)
         for j in others if self.latency else ():
-            if self._worth_a_trip(j, price[j]) and total + price[j] <= self.limit:
+            share = scores.get(j, 0) / every if every else 0.0
+            if self.latency * share > price[j] * (1 - share) and total + price[j] <= self.limit:
                 total += price[j]
                 yield j
-
-    def _order(self, j: int, price: float) -> tuple[float, float, int]:
-        """What comes first: free features, then most waiting trees per cost, then the lowest column."""
-        if self.answer == Answer.PROBA:
-            return (min(self._queue[j]), 0.0, j)  # one tree after the other
-        return (price > 0, -len(self._queue[j]) / price if price else 0.0, j)
-
-    def _worth_a_trip(self, j: int, price: float) -> bool:
-        """Whether a feature that a share of the waiting trees wants is worth asking for along the way.
-
-        With that share as the chance that it is needed anyway, a saved round trip weighs against a wasted
-        price.
-        """
-        share = len(self._queue[j]) / sum(map(len, self._queue.values()))
-        return self.latency * share > price * (1 - share)
 
     # The answer ----------------------------------------------------------------------------------
 
     def decide(self) -> Decision:
         """The decision, the best so far if more is needed to be certain."""
-        forest = self.forest
-        label = int(forest.prior.argmax()) if not self._at else self._certain_label()
-        complete = not self._queue
-        if label is None and complete:
-            total = self._votes()
-            label = max(range(len(total)), key=lambda c: (total[c], -c))
-        certain = label is not None
+        forest, state = self.forest, self._state
+        settled = sum(map(state.is_settled, range(forest.n_trees)))
+        label = self._certain_label() if forest.n_trees else int(forest.prior.argmax())
+        certain = label is not None or settled == forest.n_trees
+        exhausted, believed = not state.waiting(), state.belief()
+        votes = state.votes() if exhausted else []
         if label is None:
-            label = self._belief.index(max(self._belief))
+            # trees would ask for more, or only for what cannot be had
+            chosen: list[Any] = votes if exhausted else believed
+            label = chosen.index(max(chosen))
+        belief = self._as_shares([belief / BELIEF for belief in believed])
+        proba = self._as_shares(votes) if self.answer == Answer.PROBA and exhausted else None
         return Decision(
             label=forest.classes[label],
-            proba=self._shares() if complete and self.answer == Answer.PROBA else None,
+            proba=proba,
             spent=self.spent,
             acquired=tuple(forest.schema.names[j] for j in self._acquired),
             unavailable=tuple(forest.schema.names[j] for j in self._unavailable),
-            trees_used=sum(not self._is_open(node) for node in self._at),
+            trees_used=settled,
             certain=certain,
-            belief=self._beliefs(),
+            belief=belief,
             bounds=self._bounds(label),
             trace=tuple(self.trace),
             classes=forest.classes,
         )
 
-    def _votes(self) -> list[float]:
-        """What the trees give, summed in the order of the trees."""
-        total = [0.0] * len(self._low)
-        for node in self._at:
-            for c, vote in enumerate(self.forest.least[node].tolist()):
-                total[c] += vote
-        return total
-
-    def _shares(self) -> tuple[float, ...]:
-        return self._as_shares(self._votes())
-
-    def _beliefs(self) -> tuple[float, ...]:
-        return self._as_shares([belief / BELIEF for belief in self._belief])
-
     def _as_shares(self, total: Sequence[float]) -> tuple[float, ...]:
         """What all trees give as shares of 1; without trees, those of the training rows."""
-        voting = self.forest.voting if self._at else Voting.COUNTS
-        given = np.array([total if self._at else self.forest.prior], np.float64)
+        voting = self.forest.voting if self.forest.n_trees else Voting.COUNTS
+        given = np.array([total if self.forest.n_trees else self.forest.prior], np.float64)
         return tuple(shares(given, voting)[0].tolist())
 
     def _bounds(self, label: int) -> tuple[float, float]:
         """Least and most share of the votes for a label."""
-        if not self._at:
+        if not self.forest.n_trees:
             share = float(self.forest.prior[label] / self.forest.prior.sum())
             return share, share
-        least, most = self.forest.least[self._at].sum(axis=0), self.forest.most[self._at].sum(axis=0)
-        return share_bounds(self.forest, least.tolist(), most.tolist(), label)
+        return share_bounds(self.forest, self._state.least(), self._state.most(), label)
 
 
 def share_bounds(

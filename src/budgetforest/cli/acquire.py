@@ -82,7 +82,7 @@ def _describe(flow: Acquisition, need: Need) -> None:
             click.echo(f"  votes: {_votes(last.votes, last.possible, state)}", err=True)
     costs, j = flow.forest.costs, flow.forest.schema.names.index(need.feature)
     group = f", group {need.group}" if costs.shared[j] else ""
-    price = f"costs {need.cost:g}{group}; {need.spent:g} spent, {need.waiting} trees wait for it"
+    price = f"costs {need.cost:g}{group}; {need.spent:g} spent; {need.why}"
     click.echo(f"{click.style(need.feature, bold=True)} ({price})", err=True)
 
 

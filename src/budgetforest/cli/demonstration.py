@@ -95,7 +95,7 @@ def _decide_one_row(console: Console, model: BudgetForestClassifier, X: Any, y: 
     decision = model.predict_one(lambda feature: X[row, names.index(feature)])
     for step in decision.trace:
         pixel = data.feature_names[names.index(step.feature)]
-        waited = f"{step.waiting} trees waited for it"
+        waited = f"{step.trees} trees used it"
         console.print(f"  [bold]{pixel}[/bold] = {step.value:g} (cost {step.cost:g}, {waited})")
     truth = "right" if decision.label == y[row] else "wrong"
     sure = "certain" if decision.certain else f"believed to {max(decision.belief):.0%}"

@@ -1,7 +1,7 @@
 """Certain and probable exit, compiled: the twin of ``acquisition`` for many rows whose values are at hand.
 
 They stand apart because ``acquisition`` asks for values one at a time, in plain Python that reads like the
-rule and needs no compiler; here the trees of several rows walk together. Tests compare the two.
+rule and needs no compiler. Tests compare the two.
 """
 
 from __future__ import annotations
@@ -15,30 +15,27 @@ import numpy as np
 from budgetforest.data.costs import Prices
 from budgetforest.data.price_kernel import price
 from budgetforest.inference.exit_state import (
-    Queues,
+    State,
     Walked,
-    call_trees,
+    acquire,
+    all_settled,
     certain_label,
     copy_state,
     final_label,
     leader_of,
-    let_wait,
+    least_of,
     next_feature,
-    queues,
+    questions_below,
     start_row,
-    sum_beliefs,
-    walk_called,
+    state_for,
 )
 from budgetforest.inference.ledger import Ledger
 from budgetforest.runtime.arrays import Counts, Flags, Floats, Ids, Matrix
-from budgetforest.runtime.jit import inlined, inner, kernel
+from budgetforest.runtime.jit import inner, kernel
 from budgetforest.trees.forest import Answer, Forest, belief_for
 
 BLOCK = 2048
 """Rows evaluated at a time; results do not depend on it."""
-
-SIDE_BY_SIDE = 16
-"""Of these so many take their steps together, so that the processor need not wait for one of them."""
 
 
 class Look(NamedTuple):
@@ -51,7 +48,7 @@ class Look(NamedTuple):
     certain: Flags
     """(n) whether that label is certain."""
     complete: Flags
-    """(n) whether every tree has said all, so that scores are known."""
+    """(n) whether all was asked that trees ask for, so that scores are known."""
     least: Floats
     """(n, k) what is certain for each class."""
     most: Floats
@@ -86,9 +83,8 @@ def look_at(
         part = slice(start, start + BLOCK)
         label = answer == Answer.LABEL
         out = Look._make(column[part] for column in look)
-        look_rows(
-            walked, values, rows[part], prices, ledger, label, limit, forest.enough, queues(forest), out
-        )
+        room = state_for(forest)
+        look_rows(walked, values, rows[part], prices, ledger, label, limit, forest.enough, room, out)
 
     list(pool.map(block, range(0, n, BLOCK)))
     return look
@@ -104,7 +100,7 @@ class Exits(NamedTuple):
     labels: Ids
     """(n, l) its label."""
     belief: Floats
-    """(n, k) the sum of the trees' beliefs at the last exit, if they matter."""
+    """(n, k) the sum of the trees' beliefs at the last exit."""
 
 
 def exits_for(n_rows: int, thresholds: Sequence[float], forest: Forest) -> Exits:
@@ -122,80 +118,43 @@ def exits_in(exits: Exits, rows: slice) -> Exits:
 
 @kernel
 def settle_rows(
-    forest: Walked, X: Matrix, prices: Prices, ledger: Ledger, start: Queues, q: Queues, exits: Exits
+    forest: Walked, X: Matrix, prices: Prices, ledger: Ledger, start: State, q: State, exits: Exits
 ) -> None:
-    """Acquire for each row, one by one, the feature that most trees wait for per cost, until it exits.
+    """Acquire for each row, one by one, the feature that may move the belief most per price, until it exits.
 
-    The rows know nothing yet: all of them ``start`` alike. As many rows as ``q`` has room for take a step
-    each; where one has exited, the next one comes.
+    The rows know nothing yet: all of them ``start`` alike.
     """
-    nought = int(np.int64(0))  # numba compiles functions of a literal 0 twice
     if len(X) > 0:
-        start_row(forest, X, nought, ledger, start)
-    # called trees: | those of slot 0 | those of slot 1 | ... |, slot s up to end[s]
-    level, end = np.zeros(len(q.row), np.int64), np.zeros(len(q.row), np.int64)
-    # slots hold rows on their way; a slot whose row has left takes the next row that comes
-    came, size = nought, nought + 1
-    for s in range(len(q.row)):
-        q.row[s] = -1
-    while size > 0:
-        size = nought
-        for s in range(len(q.row)):
-            j = -1
-            # until the slot holds a row that needs a feature, or no row is left
-            while j < 0 and (q.row[s] >= 0 or came < len(X)):
-                if q.row[s] < 0:
-                    copy_state(forest, start, came, q, s)
-                    level[s] = 0
-                    came += 1
-                j = settle_step(forest, prices, ledger, q, s, exits, level)
-            if j >= 0:
-                size = call_trees(forest, X, j, prices, ledger, q, s, size)
-            end[s] = size
-        # the trees of all slots walk together: memory latency of one hides behind the others
-        walk_called(forest, X, q, size)
-        # bounds change once a walk, from where a tree stood to where it stops, not at every step
-        begin = nought
-        for s in range(len(q.row)):
-            let_wait(forest, q, s, begin, end[s])
-            begin = end[s]
+        start_row(forest, X, int(np.int64(0)), ledger, start)  # numba compiles functions of a literal 0 twice
+    for i in range(len(X)):
+        copy_state(forest, start, q)
+        settle_row(forest, X, i, prices, ledger, q, exits)
 
 
-@inlined
-def settle_step(
-    forest: Walked, prices: Prices, ledger: Ledger, q: Queues, s: int, exits: Exits, level: Counts
-) -> int:
-    """What a row needs next, -1 if it has left by its last exit; ``level``: by how many it has so far."""
-    i = q.row[s]
-    label = certain_label(q.sums[s], forest.n_classes, forest.slack)
-    j = -1
-    if label < 0:
-        j = next_feature(q, s, prices, ledger, np.inf)
-        if j < 0:  # all is known: no belief is asked
-            label = final_label(forest, q, s)
-    # one pass serves a whole ladder of thresholds: a row notes every one it reaches
-    if label < 0 and forest.tracks:
-        leader = leader_of(q.belief[s])
-        # thresholds ascend, so a row reaches them in order
-        while level[s] < len(exits.enough) and q.belief[s, leader] >= exits.enough[level[s]]:
-            exits.spent[i, level[s]] = ledger.spent[i]
-            exits.labels[i, level[s]] = leader
-            level[s] += 1
-    # certain: no later threshold can say anything else
-    if label >= 0:
-        for at in range(level[s], len(exits.enough)):
-            exits.spent[i, at] = ledger.spent[i]
-            exits.labels[i, at] = label
-    if label < 0 and level[s] < len(exits.enough):
-        return j
-    # not tracked on the way where all exits are certain: summed where the row ends
-    if forest.belief.shape[1] > 0:
-        sum_beliefs(forest, q, s)
-        for c in range(exits.belief.shape[1]):
-            exits.belief[i, c] = q.belief[s, c]
-    # frees the slot for the next row
-    q.row[s] = -1
-    return -1
+@inner
+def settle_row(
+    forest: Walked, X: Matrix, i: int, prices: Prices, ledger: Ledger, q: State, exits: Exits
+) -> None:
+    """One row, from its first question to its last exit."""
+    level = 0
+    while True:
+        label, leader = certain_label(q, forest.slack), leader_of(q.believed)
+        j = -1
+        if label < 0:
+            j = next_feature(forest, X, i, prices, ledger, np.inf, q)
+            if j < 0:  # no more can be asked
+                label = final_label(forest, X, i, q)
+        # one pass serves a whole ladder of thresholds: a row notes every one it reaches, in order
+        while level < len(exits.enough) and (label >= 0 or q.believed[leader] >= exits.enough[level]):
+            exits.spent[i, level] = ledger.spent[i]
+            # certain: no later threshold can say anything else
+            exits.labels[i, level] = label if label >= 0 else leader
+            level += 1
+        if level == len(exits.enough):
+            break
+        acquire(forest, X, i, j, prices, ledger, q)
+    for c in range(len(q.believed)):
+        exits.belief[i, c] = q.believed[c]
 
 
 @kernel
@@ -208,66 +167,66 @@ def look_rows(
     labels_only: bool,
     limit: float,
     enough: int,
-    q: Queues,
+    q: State,
     look: Look,
 ) -> None:
     """Fill ``look`` for some rows."""
+    k = len(q.believed)
     for r in range(len(rows)):
         i = int(np.int64(rows[r]))
         # nothing is kept between calls: a look depends on the known values alone
         start_row(forest, X, i, ledger, q)
-        for c in range(forest.n_classes):
-            look.least[r, c] = q.sums[0, c]
-            look.most[r, c] = q.sums[0, forest.n_classes + c]
-        look.complete[r] = none_waits(q)
+        for c in range(k):
+            look.least[r, c], look.most[r, c] = least_of(q, c), q.sums[2 * k + c]
         look.needs[r], look.labels[r], look.certain[r] = look_row(
-            forest, i, prices, ledger, labels_only, limit, enough, q
+            forest, X, i, prices, ledger, labels_only, limit, enough, q
         )
-
-
-@inner
-def none_waits(q: Queues) -> bool:
-    """Whether every tree of the first row has said all it can."""
-    waits = np.uint64(0)
-    for word in q.waits[0]:
-        waits |= word
-    return bool(waits == np.uint64(0))
+        # also if the rest cannot be had
+        look.complete[r] = next_in_turn(forest, X, i, prices, ledger, np.inf, q) < 0
 
 
 @inner
 def look_row(
     forest: Walked,
+    X: Matrix,
     i: int,
     prices: Prices,
     ledger: Ledger,
     labels_only: bool,
     limit: float,
     enough: int,
-    q: Queues,
+    q: State,
 ) -> tuple[int, int, bool]:
-    """One row whose trees stand where they wait: (need, label, certain)."""
-    s = int(np.int64(0))
-    label = certain_label(q.sums[s], forest.n_classes, forest.slack)
+    """One row, given what its trees say: (need, label, certain)."""
+    label, leader = certain_label(q, forest.slack), leader_of(q.believed)
     # for probabilities nothing else ends the questions, but a limit
-    if none_waits(q):
-        return -1, final_label(forest, q, s), True
+    if all_settled(q):
+        return -1, final_label(forest, X, i, q), True
     if labels_only and label >= 0:
         return -1, label, True
-    leader = leader_of(q.belief[s])
-    if labels_only and q.belief[s, leader] >= enough:
+    # trees ask only for what cannot be had
+    if next_in_turn(forest, X, i, prices, ledger, np.inf, q) < 0:
+        return -1, final_label(forest, X, i, q) if label < 0 else label, label >= 0
+    if labels_only and q.believed[leader] >= enough:
         return -1, leader, False
-    need = -1
     if labels_only:
-        need = next_feature(q, s, prices, ledger, limit)
+        need = next_feature(forest, X, i, prices, ledger, limit, q)
     else:
-        for t in range(q.at.shape[1]):  # one tree after the other
-            j = forest.feature[q.at[s, t]]
-            if j < 0:
-                continue
-            if ledger.spent[i] + price(prices, j, ledger.opened[i, prices.group[j]]) <= limit:
-                need = int(j)
-                break
-    # trees wait, but for nothing that the row may still pay
+        need = next_in_turn(forest, X, i, prices, ledger, limit, q)
+    # trees ask for what the row may not pay
     if need < 0 and label < 0:
         return -1, leader, False
     return need, label, label >= 0
+
+
+@inner
+def next_in_turn(
+    forest: Walked, X: Matrix, i: int, prices: Prices, ledger: Ledger, limit: float, q: State
+) -> int:
+    """The first affordable feature that a tree asks for, one tree after the other; -1 if there is none."""
+    for t in range(len(q.at)):
+        for place in range(questions_below(forest, X, i, t, q)):
+            j = int(np.int64(q.found[place]))
+            if ledger.spent[i] + price(prices, j, ledger.opened[i, prices.group[j]]) <= limit:
+                return j
+    return -1

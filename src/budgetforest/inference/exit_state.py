@@ -1,43 +1,68 @@
-"""The trees of a row, compiled: which wait for which feature, and what all of them can still say.
+r"""The trees of a row, compiled: what they expect, what they wait for, and what they can still say.
 
-Trees that wait for the same feature form a list. When the feature comes only they move, all in step, and with
-them those of other rows: no branch of the program depends on where a value leads, so the processor is at many
-trees at a time and need not wait for the memory. Values are compared by rank among all thresholds of their
-feature; an unknown value has none, so one look tells whether a tree can move and where to. The bounds on
-every class are updated, not summed again.
+A tree stands at the first node whose feature is unknown. It expects the mean of both children, by their
+training weight, and so on below, so that whatever is known further down counts; and it can say what the
+leaves say that may still be reached:
+
+              o age?    unknown: the reach of the tree, 2^20, is shared out by training weight
+            /   \
+   700,000 o     o 348,576               pulse is unknown, and so is all below:
+        sex?     pulse?                  the node speaks for all of it, 348,576 parts
+       / \
+          o 700,000     sex is known: all goes one way; and on, as long as something below is known
+
+A node also speaks for all below it if less than a 16th of the tree reaches it. A value changes only trees
+that ask for its feature from where they stand on: these are followed anew, the sums over all trees updated.
+Values are compared by rank among all thresholds of their feature; an unknown value has none, so one look
+tells whether it is known and where it leads. Expectations are whole numbers, kept in doubles: the order in
+which values come changes nothing.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from budgetforest.data.costs import Prices
 from budgetforest.data.price_kernel import price
 from budgetforest.inference.ledger import Ledger, pay
-from budgetforest.runtime.arrays import LEAF, Counts, Floats, Ids, Keys, Matrix
-from budgetforest.runtime.jit import inlined
+from budgetforest.runtime.arrays import LEAF, Counts, Floats, Ids, Keys, Matrix, in_lines
+from budgetforest.runtime.jit import inlined, inner, kernel
 from budgetforest.runtime.random import ONE
-from budgetforest.runtime.simd import QUARTET, bring, exchange_quartet, first_of
-from budgetforest.trees.forest import Answer, Forest, beliefs, slack_of
-from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, Tree
-from budgetforest.trees.walk import child_of
+from budgetforest.runtime.simd import OCTET, add_octet, first_of, mean_and_most, take_octet
+from budgetforest.trees.forest import Answer, Forest, odds_for, pull_of, slack_of
+from budgetforest.trees.odds import FOLLOWED, REACH, SHIFT, WHOLE
+from budgetforest.trees.tree import BY_CATEGORY, UNSEEN, Tree
+from budgetforest.trees.walk import Sides, add_mean, list_sides, sides_for
 
-SLOT, RANK, LEFT, RIGHT = range(4)
-"""What a step from a node takes: where the rank of the value stands, the largest that goes left, children."""
+SLOT, RANK, LEFT, RIGHT, UNTIL, START, STOP, BELOW = range(8)
+"""What is read of a node in one go: where the rank of the value stands, the largest that goes left, children,
+the share of the left one, where its moves are listed; then what is asked for at and below the left and the
+right child, a bit for each feature modulo 64, in two halves each."""
+LINE = 16
+"""It fills a line of the cache."""
+SLOTS = 3
+"""For each feature: its rank where missing values go right, where they go left, where training had none."""
 UNKNOWN, NOMINAL, ABOVE_ALL = -1, -1, 2**31 - 1
 """Ranks of a value that is not there yet, of a nominal node, and of a value that always goes right."""
+NOWHERE = -1
+"""The child of a value that is unknown."""
+SETTLED, STUCK = -1, -2
+"""What a tree waits for that has said all; and one that stands at a value that cannot be had."""
+LOW_HALF = np.uint64(2**32 - 1)
 
 
 class Walked(NamedTuple):
     """A ``Forest`` as kernels take it, without names."""
 
     steps: Ids
-    """(d, 4) what a step from every node takes, side by side."""
+    """(d, 16) what is read of every node, side by side."""
     feature: Ids
     """(d) what every node asks for, -1 where no step can change the answer."""
+    below: Keys
+    """(d) the features asked for at and below it, a bit each, modulo 64."""
     cuts: Floats
     """The different thresholds of each feature, ascending, and infinities up to a power of two less one."""
     begin: Ids
@@ -46,55 +71,140 @@ class Walked(NamedTuple):
     """(m) which power that is."""
     nodes: Tree
     """The same nodes, for nominal ones."""
+    until: np.ndarray[tuple[int], np.dtype[np.uint16]]
+    """(d) the share of its parent up to this child."""
     roots: Ids
-    outlook: Floats
-    """(d, width) the least and the most that the leaves below a node add to each class, side by side and
-    filled up with zeros, to be summed in one go."""
-    belief: Ids
-    """(d, k) its beliefs; (d, 0) if they do not matter."""
-    tracks: bool
-    """Whether beliefs are summed at every step; if not, where a row ends."""
-    n_classes: int
+    said: Floats
+    """(d, width) what every node says with nothing known below it: what it expects, k whole numbers in
+    units of 1 / ``BELIEF``; the least, negated, and the most that its leaves add to each class."""
+    votes: Floats
+    """(d, k) what every node would add as a leaf."""
+    mover: Ids
+    """Features that may move what a node expects, node after node."""
+    moves: Ids
+    """How far each of them may."""
+    pull: Floats
+    """(k) what brings the belief of all trees to the base rate when nothing is known."""
+    for_labels: bool
+    """Whether a tree has said all as soon as its leaves that may still be reached agree."""
     slack: float
     asked: Ids
     """The features that some node asks for, ascending."""
+    sensors: bool
+    """Whether some price buys several features."""
 
 
-def walked_for(forest: Forest, answer: Answer, *, believes: bool = True, tracks: bool = True) -> Walked:
+def walked_for(forest: Forest, answer: Answer) -> Walked:
     """A forest without its names; for probabilities no tree has said all before its leaf."""
-    asks = forest.open if answer == Answer.LABEL else forest.nodes.feature != LEAF
-    nodes, m, k = forest.nodes, len(forest.costs.cost), len(forest.prior)
+    nodes, odds, m, k = forest.nodes, odds_for(forest), len(forest.costs.cost), len(forest.prior)
+    asks = forest.open if answer == Answer.LABEL else nodes.feature != LEAF
     feature = np.where(asks, nodes.feature, np.int32(LEAF))
-    slot = np.where(asks, 2 * feature + (nodes.route == MISSING_LEFT), 2 * m)
-    rank, cuts, begin, halvings = ranked(
-        nodes.threshold, np.where(nodes.route == BY_CATEGORY, LEAF, feature), m
-    )
-    steps = np.empty((len(asks), 4), np.int32)
-    for place, column in enumerate((slot, rank, nodes.left, nodes.right)):
+    nominal = nodes.route == BY_CATEGORY
+    slot = SLOTS * feature + np.where(nodes.route & UNSEEN, 2, nodes.route & 1)
+    rank, cuts, begin, halvings = ranked(nodes.threshold, np.where(nominal, LEAF, feature), m)
+    left, right = (np.where(asks & ~nominal, child, 0) for child in (nodes.left, nodes.right))
+    steps = in_lines((len(asks), LINE), np.int32)
+    for place, column in enumerate((np.where(asks, slot, SLOTS * m), rank, left, right, odds.until[left])):
         steps[:, place] = column
-    outlook = np.zeros((len(asks), width_of(forest)))
-    outlook[:, :k], outlook[:, k : 2 * k] = forest.least, forest.most
-    belief = beliefs(forest) if believes else np.empty((len(asks), 0), np.int32)
+    below = np.zeros(len(asks), np.uint64)
+    mover, moves = list_moves(nodes, feature, odds.until, odds.gain, steps, below, np.zeros(m, np.int64))
+    steps[:, BELOW : BELOW + 4] = np.stack([below[left], below[right]], axis=1).view(np.int32)
+    said = in_lines((len(asks), width_of(k)), np.float64)
+    said[:, :k] = odds.expected
+    said[:, k : 2 * k], said[:, 2 * k : 3 * k] = -forest.least.astype(np.float64), forest.most
+    costs = forest.costs
     return Walked(
         steps=steps,
         feature=feature,
+        below=below,
         cuts=cuts,
         begin=begin,
         halvings=halvings,
         nodes=nodes,
+        until=odds.until,
         roots=forest.roots,
-        outlook=outlook,
-        belief=belief,
-        tracks=believes and tracks,
-        n_classes=k,
+        said=said,
+        votes=forest.least.astype(np.float64),
+        mover=mover,
+        moves=moves,
+        pull=pull_of(forest, odds).astype(np.float64),
+        for_labels=answer == Answer.LABEL,
         slack=slack_of(forest),
         asked=np.flatnonzero(np.bincount(feature[asks], minlength=m)).astype(np.int32),
+        sensors=bool((costs.shared & (costs.discount == 0)).any()),
     )
 
 
-def width_of(forest: Forest) -> int:
-    """Room for two numbers a class, in whole quartets."""
-    return -(-2 * len(forest.prior) // QUARTET) * QUARTET
+def width_of(k: int) -> int:
+    """Room for three numbers a class, in whole lines of the cache."""
+    return -(-3 * k // OCTET) * OCTET
+
+
+@kernel
+def list_moves(
+    nodes: Tree, feature: Ids, until: Any, gain: Ids, steps: Ids, below: Keys, total: Counts
+) -> tuple[Ids, Ids]:
+    """List for every node how far each feature may move what it believes: (features, how far).
+
+    That is the sum of what the questions at and below the node gain, by the share of rows that reach them.
+    ``total`` (m) is room for these sums, all zero.
+    """
+    mover, moves = np.empty(4 * len(feature) + 64, np.int32), np.empty(4 * len(feature) + 64, np.int32)
+    touched, size = np.empty(len(total), np.int32), 0
+    # children come after their parents
+    for node in range(len(feature) - 1, -1, -1):
+        steps[node, START] = steps[node, STOP] = size
+        j = feature[node]
+        if j < 0:
+            continue
+        below[node] = ONE << np.uint64(j & 63)
+        n = 0
+        if steps[node, RANK] != NOMINAL:
+            left, right, part = steps[node, LEFT], steps[node, RIGHT], steps[node, UNTIL]
+            n = add_moves(left, part, steps, mover, moves, total, touched, n)
+            n = add_moves(right, WHOLE - part, steps, mover, moves, total, touched, n)
+            below[node] |= below[left] | below[right]
+        else:
+            before = 0
+            for place in range(nodes.left[node], nodes.left[node] + nodes.right[node] + 1):
+                child = nodes.branches[place]
+                if child >= 0:  # a child of its own
+                    upto = int(until[child])
+                    n = add_moves(child, upto - before, steps, mover, moves, total, touched, n)
+                    below[node] |= below[child]
+                    before = upto
+        if size + n + 1 > len(mover):
+            mover, moves = np.append(mover, np.empty_like(mover)), np.append(moves, np.empty_like(moves))
+        own = np.int64(gain[node])
+        for place in range(n):
+            other = touched[place]
+            moved = total[other] >> SHIFT
+            total[other] = 0
+            if other == j:
+                own += moved
+            elif moved > 0:
+                mover[size], moves[size] = other, min(int(moved), ABOVE_ALL)
+                size += 1
+        if own > 0:
+            mover[size], moves[size] = j, min(int(own), ABOVE_ALL)
+            size += 1
+        steps[node, STOP] = size
+    return mover[:size].copy(), moves[:size].copy()
+
+
+@inner
+def add_moves(
+    child: int, part: int, steps: Ids, mover: Ids, moves: Ids, total: Counts, touched: Ids, n: int
+) -> int:
+    """Add a part of a child's moves to ``total``; ``n`` features of it were touched before."""
+    for place in range(steps[child, START], steps[child, STOP]):
+        j = mover[place]
+        moved = np.int64(part) * moves[place]
+        if total[j] == 0 and moved > 0:
+            touched[n] = j
+            n += 1
+        total[j] += moved
+    return n
 
 
 def ranked(threshold: Floats, feature: Ids, m: int) -> tuple[Ids, Floats, Ids, Ids]:
@@ -118,167 +228,166 @@ def ranked(threshold: Floats, feature: Ids, m: int) -> tuple[Ids, Floats, Ids, I
     return rank, cuts, begin.astype(np.int32), halvings
 
 
-class Queues(NamedTuple):
-    """The trees of some rows, s of them; those that wait for the same feature form a list."""
+class State(NamedTuple):
+    """The trees of a row, and all that follows from what it knows."""
 
-    row: Ids
-    """(s) which rows."""
-    at: Ids
-    """(s, t) where each tree stands."""
-    following: Ids
-    """(s, t) the next tree that waits for the same feature."""
-    first: Ids
-    """(s, m) the first tree that waits for a feature, -1 if none does."""
-    waiting: Ids
-    """(s, m) how many wait."""
-    waits: Keys
-    """(s, words) which features any tree waits for, a bit each."""
-    sums: Floats
-    """(s, width) the least and the most that all trees can still give to each class."""
-    belief: Counts
-    """(s, k) what they believe."""
     rank: Ids
-    """(s, 2m + 1) for each feature how many of its thresholds lie below the row's value: where missing values
-    go right, and where they go left. The last is never known: leaves ask for it."""
-    begin: Ids
-    """(s t) where the ranks of each tree's row begin."""
-    called: Ids
-    """(s t) the trees that move on, counted through all rows, in the order of their lists."""
-    before: Ids
-    """(s t) where each of these stood."""
-    moving: Ids
-    """(s t) those that can take another step."""
+    """(SLOTS m + 1) for each feature how many of its thresholds lie below the row's value: where missing
+    values go right, where they go left, and where they are unknown. The last is never known: leaves ask
+    for it."""
+    at: Ids
+    """(t) where each tree stands: as far as all that is asked on the way is known."""
+    below: Keys
+    """(t) the features asked for from there on, a bit each, modulo 64."""
+    awaits: Ids
+    """(t) the feature that it waits for, or ``SETTLED`` or ``STUCK``."""
+    waiting: Ids
+    """(m) how many trees wait for each feature."""
+    waits: Keys
+    """(words) which features any tree waits for, a bit each."""
+    wanted: Keys
+    """(words) the same with what trees would ask for that are stuck."""
+    stuck: Counts
+    """(1) how many are."""
+    score: Counts
+    """(m) how far each feature may move what the trees that have more to say expect."""
+    freed: Counts
+    """(groups) the scores of those features that come for nothing with another of their group."""
+    open: Counts
+    """(2) all scores together, now and with nothing known."""
+    sums: Floats
+    """(width) what all trees say."""
+    believed: Floats
+    """(k) what is believed, in units of 1 / ``BELIEF``."""
+    said: Floats
+    """(t, width) what each tree says."""
+    known: Keys
+    """(1) the known features, a bit each, modulo 64."""
+    path: Ids
+    """Nodes that a tree is followed into."""
+    reach: Ids
+    """How many of its parts get there."""
+    ends: Ids
+    """Nodes that speak for all below them."""
+    parts: Ids
+    """How many parts each speaks for."""
+    found: Ids
+    """Features that trees ask for on all sides of a lost value."""
+    sides: Sides
+    """Room for trees on all sides of lost values."""
 
 
-def queues(forest: Forest, s: int = 1) -> Queues:
-    """Room for the state of some rows."""
-    t, m, k = forest.n_trees, len(forest.costs.cost), len(forest.prior)
-    return Queues(
-        np.empty(s, np.int32),
-        np.empty((s, t), np.int32),
-        np.empty((s, t), np.int32),
-        np.full((s, m), -1, np.int32),
-        np.zeros((s, m), np.int32),
-        np.zeros((s, -(-m // 64)), np.uint64),
-        np.zeros((s, width_of(forest))),
-        np.zeros((s, k), np.int64),
-        np.full((s, 2 * m + 1), UNKNOWN, np.int32),
-        np.repeat(np.arange(s, dtype=np.int32) * (2 * m + 1), t),
-        *np.empty((3, s * t), np.int32),
+def state_for(forest: Forest) -> State:
+    """Room for the trees of a row; what is never written takes no memory."""
+    t, m, k, d = forest.n_trees, len(forest.costs.cost), len(forest.prior), len(forest.nodes.feature)
+    words = -(-m // 64)
+    return State(
+        rank=np.full(SLOTS * m + 1, UNKNOWN, np.int32),
+        at=np.zeros(t, np.int32),
+        below=np.zeros(t, np.uint64),
+        awaits=np.zeros(t, np.int32),
+        waiting=np.zeros(m, np.int32),
+        waits=np.zeros(words, np.uint64),
+        wanted=np.zeros(words, np.uint64),
+        stuck=np.zeros(1, np.int64),
+        score=np.zeros(m, np.int64),
+        freed=np.zeros(len(forest.costs.group_names), np.int64),
+        open=np.zeros(2, np.int64),
+        sums=in_lines((width_of(k),), np.float64),
+        believed=np.zeros(k),
+        said=in_lines((t, width_of(k)), np.float64),
+        known=np.zeros(1, np.uint64),
+        path=np.empty(d + 1, np.int32),
+        reach=np.empty(d + 1, np.int32),
+        ends=np.empty(d + 1, np.int32),
+        parts=np.empty(d + 1, np.int32),
+        found=np.empty(d + 1, np.int32),
+        sides=sides_for(d, k),
     )
 
 
 @inlined
-def start_row(forest: Walked, X: Matrix, i: int, ledger: Ledger, q: Queues) -> None:
-    """All trees of a row from their roots through what is known."""
-    s = int(np.int64(0))  # as wide as a loop's, for numba compiles functions of a literal 0 twice
-    q.row[s] = i
+def start_row(forest: Walked, X: Matrix, i: int, ledger: Ledger, q: State) -> None:
+    """All trees of a row, given what it knows."""
+    q.known[0] = 0
     # entries of features that no node asks for are never read
     for j in forest.asked:
-        q.first[s, j] = -1
-        q.waiting[s, j] = 0
-        q.rank[s, 2 * j] = q.rank[s, 2 * j + 1] = UNKNOWN
+        for slot in range(SLOTS):
+            q.rank[SLOTS * j + slot] = UNKNOWN
+        q.score[j] = 0
+        q.waiting[j] = 0
         if ledger.acquired[i, j]:
-            _know(forest, int(np.int64(j)), X[i, j], q.rank[s])
-    for word in range(q.waits.shape[1]):
-        q.waits[s, word] = 0
-    for c in range(q.sums.shape[1]):
-        q.sums[s, c] = 0.0
-    for t in range(q.at.shape[1]):
-        q.at[s, t] = forest.roots[t]
-        q.called[t] = t
-    # all trees are called once; at the first unknown feature each stops
-    walk_called(forest, X, q, q.at.shape[1])
-    for t in range(q.at.shape[1]):
-        # summed once; from now on terms are exchanged when trees move (``let_wait``)
-        for c in range(forest.outlook.shape[1]):
-            q.sums[s, c] += forest.outlook[q.at[s, t], c]
-        _wait(t, forest, q, s)
-    if forest.tracks:
-        sum_beliefs(forest, q, s)
+            _know(forest, int(np.int64(j)), X[i, j], q)
+    for word in range(len(q.waits)):
+        q.waits[word] = 0
+    for c in range(len(q.sums)):
+        q.sums[c] = 0.0
+    q.stuck[0] = q.open[0] = q.open[1] = 0
+    for t in range(len(q.at)):
+        root = forest.roots[t]
+        for place in range(forest.steps[root, START], forest.steps[root, STOP]):
+            q.open[1] += forest.moves[place]
+        q.at[t], q.awaits[t] = root, SETTLED
+        _follow(forest, X, i, t, q)
+    _believe(forest, q)
 
 
 @inlined
-def copy_state(forest: Walked, start: Queues, i: int, q: Queues, s: int) -> None:
-    """Put the trees of row ``i`` where those of another one stand."""
-    q.row[s] = i
-    for t in range(q.at.shape[1]):
-        q.at[s, t] = start.at[0, t]
-        q.following[s, t] = start.following[0, t]
-    # lists are linked by tree numbers, so copies of first and following are lists of their own
+def copy_state(forest: Walked, start: State, q: State) -> None:
+    """The trees of a row as those of another one of which nothing is known."""
+    q.open[0], q.open[1], q.stuck[0], q.known[0] = start.open[0], start.open[1], 0, 0
     for j in forest.asked:
-        q.first[s, j] = start.first[0, j]
-        q.waiting[s, j] = start.waiting[0, j]
-        q.rank[s, 2 * j], q.rank[s, 2 * j + 1] = start.rank[0, 2 * j], start.rank[0, 2 * j + 1]
-    for word in range(q.waits.shape[1]):
-        q.waits[s, word] = start.waits[0, word]
-    for c in range(q.sums.shape[1]):
-        q.sums[s, c] = start.sums[0, c]
-    for c in range(q.belief.shape[1]):
-        q.belief[s, c] = start.belief[0, c]
+        for slot in range(SLOTS):
+            q.rank[SLOTS * j + slot] = UNKNOWN
+        q.score[j], q.waiting[j] = start.score[j], start.waiting[j]
+    for word in range(len(q.waits)):
+        q.waits[word] = start.waits[word]
+    for t in range(len(q.at)):
+        q.at[t], q.below[t], q.awaits[t] = start.at[t], start.below[t], start.awaits[t]
+        for c in range(q.said.shape[1]):
+            q.said[t, c] = start.said[t, c]
+    for c in range(len(q.sums)):
+        q.sums[c] = start.sums[c]
+    for c in range(len(q.believed)):
+        q.believed[c] = start.believed[c]
 
 
 @inlined
-def sum_beliefs(forest: Walked, q: Queues, s: int) -> None:
-    """What all trees of a row believe where they stand."""
-    for c in range(q.belief.shape[1]):
-        q.belief[s, c] = 0
-    for t in range(q.at.shape[1]):
-        node = np.uint64(q.at[s, t])
-        for c in range(forest.belief.shape[1]):
-            q.belief[s, c] += forest.belief[node, c]
-
-
-@inlined
-def acquire_next(forest: Walked, X: Matrix, j: int, prices: Prices, ledger: Ledger, q: Queues) -> None:
-    """The first row pays for feature ``j``, and the trees that waited for it move on."""
-    s = int(np.int64(0))
-    size = call_trees(forest, X, j, prices, ledger, q, s, s)
-    walk_called(forest, X, q, size)
-    let_wait(forest, q, s, s, size)
-
-
-@inlined
-def call_trees(
-    forest: Walked, X: Matrix, j: int, prices: Prices, ledger: Ledger, q: Queues, s: int, size: int
-) -> int:
-    """A row pays for feature ``j``; the trees that waited for it are added to ``size`` others."""
-    i = int(np.int64(q.row[s]))
+def acquire(forest: Walked, X: Matrix, i: int, j: int, prices: Prices, ledger: Ledger, q: State) -> None:
+    """A row pays for feature ``j``, and its trees learn the value."""
     pay(i, j, prices, ledger)
-    # first[j] -> following -> ... -> -1, each noted with the node that it leaves
-    t = q.first[s, j]
-    while t >= 0:
-        q.called[size] = s * q.at.shape[1] + t
-        q.before[size] = q.at[s, t]
-        size += 1
-        t = q.following[s, t]
-    q.first[s, j] = -1
-    q.waiting[s, j] = 0
-    # the bit is set, for a tree waited
-    q.waits[s, j >> 6] ^= ONE << np.uint64(j & 63)
-    _know(forest, j, X[i, j], q.rank[s])
-    return size
+    _know(forest, j, X[i, j], q)
+    said, width = q.said.reshape(-1), np.uint64(len(q.sums))
+    for t in range(len(q.at)):
+        # features share bits: a tree may be followed in vain
+        if q.below[t] & (ONE << np.uint64(j & 63)) != 0:
+            # minus the old term, plus the new one: exact but for soft votes (``slack_of``)
+            for c in range(np.uint64(0), width, np.uint64(OCTET)):
+                take_octet(q.sums, c, said, np.uint64(t) * width + c)
+            _follow(forest, X, i, t, q)
+    _believe(forest, q)
 
 
 @inlined
-def let_wait(forest: Walked, q: Queues, s: int, begin: int, end: int) -> None:
-    """Some called trees of a row have moved: what they can still say, and what they wait for."""
-    outlook, at, sums = forest.outlook.reshape(-1), q.at.reshape(-1), q.sums[s]
-    width = np.uint64(forest.outlook.shape[1])
-    for place in range(begin, end):  # apart from the loop below, whose branch would hold up the memory
-        old, new = np.uint64(q.before[place]), np.uint64(at[np.uint64(q.called[place])])
-        # minus the old term, plus the new one: exact but for soft votes, whose rounding ``slack_of`` covers
-        for c in range(np.uint64(0), width, np.uint64(QUARTET)):
-            exchange_quartet(sums, c, outlook, old * width + c, new * width + c)
-        if forest.tracks:
-            for c in range(forest.belief.shape[1]):
-                q.belief[s, c] += forest.belief[new, c] - forest.belief[old, c]
-    for place in range(begin, end):
-        _wait(int(np.int64(q.called[place])) - s * q.at.shape[1], forest, q, s)
+def _follow(forest: Walked, X: Matrix, i: int, t: int, q: State) -> None:
+    """Let a tree go on through what is known, and add to the sums what it says there."""
+    stood = q.at[t]
+    node = np.uint64(stood)
+    child = _child(forest, X, i, node, q)
+    while child != NOWHERE:
+        node = np.uint64(child)
+        child = _child(forest, X, i, node, q)
+    q.at[t] = np.int32(node)
+    q.below[t] = forest.below[node]
+    _expect(forest, X, i, t, q)
+    said, width = q.said.reshape(-1), np.uint64(len(q.sums))
+    for c in range(np.uint64(0), width, np.uint64(OCTET)):
+        add_octet(q.sums, c, said, np.uint64(t) * width + c)
+    _wait(forest, t, stood, q)
 
 
 @inlined
-def _know(forest: Walked, j: int, x: float, rank: Ids) -> None:
+def _know(forest: Walked, j: int, x: float, q: State) -> None:
     """The value of feature ``j`` as a rank."""
     # how many thresholds lie below the value: binary search among a power of two less one
     first, low = np.uint64(forest.begin[j]), np.uint64(0)
@@ -288,62 +397,156 @@ def _know(forest: Walked, j: int, x: float, rank: Ids) -> None:
     below = np.int32(low)
     missing = x != x
     # x <= cuts[r] if and only if at most r thresholds lie below x; 0 is at most r, ABOVE_ALL never is
-    rank[2 * j] = np.int32(ABOVE_ALL) if missing else below
-    rank[2 * j + 1] = np.int32(0) if missing else below
+    q.rank[SLOTS * j] = np.int32(ABOVE_ALL) if missing else below
+    q.rank[SLOTS * j + 1] = np.int32(0) if missing else below
+    q.rank[SLOTS * j + 2] = np.int32(UNKNOWN) if missing else below
+    q.known[0] |= ONE << np.uint64(j & 63)
 
 
 @inlined
-def walk_called(forest: Walked, X: Matrix, q: Queues, called: int) -> None:
-    """The first so many trees that are called go on through all that is known, of whichever row.
+def _child(forest: Walked, X: Matrix, i: int, node: Any, q: State) -> Any:
+    """Where what is known leads from a node, ``NOWHERE`` if its feature is unknown."""
+    # a leaf asks for the slot that is never known
+    known, rank = q.rank[np.uint64(forest.steps[node, SLOT])], forest.steps[node, RANK]
+    if (rank == NOMINAL) & (known != UNKNOWN):  # by the raw value, not its rank
+        return _branch(forest, int(np.int64(node)), X[i, forest.feature[node]])
+    child = forest.steps[node, LEFT] if known <= rank else forest.steps[node, RIGHT]
+    return child if known != UNKNOWN else np.int32(NOWHERE)
 
-    Numbers without a sign spare the check for those that count from the end.
+
+@inner
+def _branch(forest: Walked, node: int, x: float) -> Any:
+    """Where a category leads; one that training did not have there is as good as unknown."""
+    categories = forest.nodes.right[node]
+    at = int(x) if 0 <= x < categories else int(np.int64(categories))
+    child = forest.nodes.branches[forest.nodes.left[node] + at]
+    return child if child >= 0 else np.int32(NOWHERE)
+
+
+@inlined
+def _expect(forest: Walked, X: Matrix, i: int, t: int, q: State) -> None:
+    """What a tree expects from where it stands, and what the leaves say that may still be reached."""
+    row, k = np.uint64(t), np.uint64(len(q.believed))
+    low, high = np.int32(q.known[0] & LOW_HALF), np.int32(q.known[0] >> np.uint64(32))
+    asks = q.below[row] & q.known[0] != 0
+    q.path[0] = q.ends[0] = q.at[row]
+    q.reach[0] = q.parts[0] = REACH
+    head, tail, n_ends = np.uint64(0), np.uint64(asks), np.uint64(not asks)
+    # no branch depends on what is known, so the processor is at many nodes at a time
+    while head < tail:
+        node, part = np.uint64(q.path[head]), np.int64(q.reach[head])
+        head += ONE
+        known, rank = q.rank[np.uint64(forest.steps[node, SLOT])], forest.steps[node, RANK]
+        if rank == NOMINAL:
+            tail, n_ends = _offer_branches(forest, X, i, int(np.int64(node)), known, part, q, tail, n_ends)
+            continue
+        unknown, goes_left = known == UNKNOWN, known <= rank
+        left = (part * forest.steps[node, UNTIL]) >> SHIFT
+        left = left if unknown else part
+        right = part - left if unknown else part
+        asks_left = (forest.steps[node, BELOW] & low) | (forest.steps[node, BELOW + 1] & high)
+        asks_right = (forest.steps[node, BELOW + 2] & low) | (forest.steps[node, BELOW + 3] & high)
+        tail, n_ends = _offer(
+            forest.steps[node, LEFT], left, unknown | goes_left, asks_left != 0, q, tail, n_ends
+        )
+        tail, n_ends = _offer(
+            forest.steps[node, RIGHT], right, unknown | (not goes_left), asks_right != 0, q, tail, n_ends
+        )
+    said = q.said[row]
+    for c in range(np.uint64(0), np.uint64(len(said)), np.uint64(OCTET)):
+        mean_and_most(said, c, forest.said, q.ends, q.parts, int(np.int64(n_ends)), k)
+    for c in range(k):
+        said[c] = np.floor(said[c] * (1.0 / REACH))
+
+
+@inlined
+def _offer(
+    child: Any, part: Any, is_reached: bool, asks: bool, q: State, tail: Any, n_ends: Any
+) -> tuple[Any, Any]:
+    """Follow a tree into a child if enough gets there and it ``asks`` for something known; else it speaks.
+
+    Both are always written, and counted if they are so.
     """
-    at, ranks, steps = q.at.reshape(-1), q.rank.reshape(-1), forest.steps.reshape(-1)
-    for place in range(called):
-        q.moving[place] = q.called[place]
-    size = called
-    # all trees that can move take one step, again and again; no branch depends on where
-    while size > 0:
-        more = 0
-        for place in range(size):
-            t = np.uint64(q.moving[place])
-            node = np.uint64(at[t])
-            # a node is 16 bytes, | slot | rank | left | right |, in one line of the cache
-            known = ranks[np.uint64(q.begin[t]) + np.uint64(forest.steps[node, SLOT])]
-            rank = forest.steps[node, RANK]
-            left, right = forest.steps[node, LEFT], forest.steps[node, RIGHT]  # both: the choice is no branch
-            # a leaf asks for the slot that is never known, so it stays
-            moves = known != UNKNOWN
-            # a nominal node takes the raw value, not its rank
-            if moves & (rank == NOMINAL):
-                i = q.row[int(np.int64(t)) // q.at.shape[1]]
-                left = right = np.int32(
-                    child_of(forest.nodes, int(np.int64(node)), X[i, forest.feature[node]])
-                )
-            child = left if known <= rank else right
-            child = child if moves else np.int32(node)
-            bring(steps, np.uint64(child) * np.uint64(4))
-            at[t] = child
-            # always written, counted if it moved: the list shrinks without a branch
-            q.moving[more] = np.int32(t)
-            more += moves
-        size = more
+    follows = is_reached & asks & (part >= FOLLOWED)
+    q.path[tail], q.reach[tail] = child, np.int32(part)
+    q.ends[n_ends], q.parts[n_ends] = child, np.int32(part)
+    return tail + np.uint64(follows), n_ends + np.uint64(is_reached & (not follows))
+
+
+@inner
+def _offer_branches(
+    forest: Walked, X: Matrix, i: int, node: int, known: int, part: Any, q: State, tail: Any, n_ends: Any
+) -> tuple[Any, Any]:
+    """The same for the children of a nominal node."""
+    child = np.int32(NOWHERE)
+    if known != UNKNOWN:
+        child = _branch(forest, node, X[i, forest.feature[node]])
+    if child != NOWHERE:
+        return _offer(child, part, True, forest.below[child] & q.known[0] != 0, q, tail, n_ends)
+    first, before = int(np.int64(forest.nodes.left[node])), np.int64(0)
+    for branch in range(first, first + int(np.int64(forest.nodes.right[node])) + 1):
+        child = forest.nodes.branches[branch]
+        if child >= 0:  # a child of its own
+            upto = (part * np.int64(forest.until[child])) >> SHIFT
+            asks = forest.below[child] & q.known[0] != 0
+            tail, n_ends = _offer(child, upto - before, True, asks, q, tail, n_ends)
+            before = upto
+    return tail, n_ends
 
 
 @inlined
-def _wait(t: int, forest: Walked, q: Queues, s: int) -> None:
-    """Let a tree wait if it has more to say."""
-    j = forest.feature[q.at[s, t]]
-    if j >= 0:
-        # pushed in front: a list is called as a whole, so its order does not matter
-        q.following[s, t] = q.first[s, j]
-        q.first[s, j] = t
-        q.waiting[s, j] += 1
-        q.waits[s, j >> 6] |= ONE << np.uint64(j & 63)
+def _wait(forest: Walked, t: int, stood: Any, q: State) -> None:
+    """Let a tree wait for what it asks for now; it has moved from where it ``stood``, or heard of a value."""
+    was, now = q.awaits[t], _asks(forest, t, q)
+    if was == now and stood == q.at[t]:
+        return
+    if was != SETTLED:
+        _move(forest, np.uint64(stood), np.int64(-1), q)
+    if now != SETTLED:
+        _move(forest, np.uint64(q.at[t]), np.int64(1), q)
+    q.stuck[0] += int(now == STUCK) - int(was == STUCK)
+    if was >= 0:
+        q.waiting[was] -= 1
+        if q.waiting[was] == 0:
+            q.waits[was >> 6] ^= ONE << np.uint64(was & 63)
+    if now >= 0:
+        q.waiting[now] += 1
+        q.waits[now >> 6] |= ONE << np.uint64(now & 63)
+    q.awaits[t] = now
 
 
 @inlined
-def leader_of(belief: Counts) -> int:
+def _asks(forest: Walked, t: int, q: State) -> Any:
+    """What a tree waits for where it stands; for a label nothing if it can say but one thing."""
+    k, row = len(q.believed), np.uint64(t)
+    j = forest.feature[np.uint64(q.at[row])]
+    same = forest.for_labels
+    for c in range(k, 2 * k):
+        same = same & (-q.said[row, c] == q.said[row, k + c])
+    if same or j < 0:
+        return np.int32(SETTLED)
+    return j if q.rank[SLOTS * j] == UNKNOWN else np.int32(STUCK)
+
+
+@inlined
+def _move(forest: Walked, node: Any, sign: Any, q: State) -> None:
+    """Count how far features may move a tree that stands at a node, or no longer."""
+    for place in range(np.uint64(forest.steps[node, START]), np.uint64(forest.steps[node, STOP])):
+        moved = sign * forest.moves[place]
+        q.score[np.uint64(forest.mover[place])] += moved
+        q.open[0] += moved
+
+
+@inlined
+def _believe(forest: Walked, q: State) -> None:
+    """What is expected, drawn to the base rate as far as trees may still move."""
+    left = q.open[0] / q.open[1] if q.open[1] > 0 else 1.0
+    for c in range(len(q.believed)):
+        q.believed[c] = q.sums[c] + np.rint(forest.pull[c] * left)
+
+
+@inlined
+def leader_of(belief: Floats) -> int:
     """The class of most belief, the lowest among equals."""
     best = 0
     for c in range(len(belief)):
@@ -353,49 +556,134 @@ def leader_of(belief: Counts) -> int:
 
 
 @inlined
-def certain_label(sums: Floats, k: int, slack: float) -> int:
+def least_of(q: State, c: int) -> float:
+    """What all trees give to a class at least."""
+    return float(-q.sums[len(q.believed) + c])
+
+
+@inlined
+def certain_label(q: State, slack: float) -> int:
     """The class that no further feature can beat, -1 if there is none; ties go to the lowest class."""
-    # sums: what is certain for each class, then what is possible
-    leader = 0
+    k, leader = len(q.believed), 0
     for c in range(k):
-        if sums[c] > sums[leader]:
+        if least_of(q, c) > least_of(q, leader):
             leader = c
     for c in range(k):
         # certain: least(leader) > most(c), or equal and the tie is the leader's; never within slack
-        lead = sums[leader] - sums[k + c] - slack
+        lead = least_of(q, leader) - q.sums[2 * k + c] - slack
         if c != leader and (lead < 0.0 or (lead == 0.0 and (c < leader or slack > 0.0))):
             return -1
     return leader
 
 
 @inlined
-def next_feature(q: Queues, s: int, prices: Prices, ledger: Ledger, limit: float) -> int:
-    """The affordable feature that most trees wait for per cost, the lowest column among equals; else -1."""
-    opened, spent = ledger.opened[q.row[s]], ledger.spent[q.row[s]]
-    waiting, best, most = q.waiting[s], -1, 0.0
-    for word in range(q.waits.shape[1]):
+def next_feature(
+    forest: Walked, X: Matrix, i: int, prices: Prices, ledger: Ledger, limit: float, q: State
+) -> int:
+    """Of the affordable features that trees wait for, the one that may move the belief most per price.
+
+    The lowest column among equals; -1 if there is none. With the first feature of a sensor come the others:
+    their scores count for it, too.
+    """
+    if forest.sensors:
+        _sum_freed(forest, i, prices, ledger, q)
+    for word in range(len(q.waits)):
+        q.wanted[word] = q.waits[word]
+    if q.stuck[0] > 0:
+        _add_wanted(forest, X, i, q)
+    best, most = -1, 0.0
+    for word in range(len(q.wanted)):
         # the features that trees wait for, a bit each, from the lowest column up
-        features = q.waits[s, word]
+        features = q.wanted[word]
         while features != 0:
             j = np.uint64(64 * word) + first_of(features)
             features &= features - ONE
-            cost = price(prices, j, opened[np.uint64(prices.group[j])])
-            per_cost = waiting[j] / cost  # infinite where it is free
+            group = np.uint64(prices.group[j])
+            # what a tree waits for is worth something, however little
+            cost, worth = price(prices, j, ledger.opened[i, group]), max(q.score[j], 1)
+            if forest.sensors and not ledger.opened[i, group]:
+                worth = max(q.freed[group] + (q.score[j] if prices.discount[j] > 0.0 else 0), 1)
+            per_cost = worth / cost  # infinite where it is free
             # strictly: columns ascend, so the lowest wins ties, also among those that are free
-            if per_cost > most and spent + cost <= limit:
+            if per_cost > most and ledger.spent[i] + cost <= limit:
                 best, most = int(np.int64(j)), per_cost
     return best
 
 
-@inlined
-def final_label(forest: Walked, q: Queues, s: int) -> int:
-    """The label when every tree has spoken, summed in the order of the trees."""
+@inner
+def _sum_freed(forest: Walked, i: int, prices: Prices, ledger: Ledger, q: State) -> None:
+    """Sum the scores of the features of each group that come for nothing with another one."""
+    for j in forest.asked:
+        q.freed[prices.group[j]] = 0
+    for j in forest.asked:
+        if prices.discount[j] == 0.0 and not ledger.acquired[i, j]:
+            q.freed[prices.group[j]] += q.score[j]
+
+
+@inner
+def _add_wanted(forest: Walked, X: Matrix, i: int, q: State) -> None:
+    """What trees that are stuck would ask for next, on all sides of the value that cannot be had."""
+    for t in range(len(q.at)):
+        if q.awaits[t] == STUCK:
+            for place in range(questions_below(forest, X, i, t, q)):
+                j = q.found[place]
+                q.wanted[j >> 6] |= ONE << np.uint64(j & 63)
+
+
+@inner
+def questions_below(forest: Walked, X: Matrix, i: int, t: int, q: State) -> int:
+    """List in ``found`` the unknown features that a tree comes to first, left before right; how many."""
+    q.path[0] = q.at[t]
+    top, found = 1, 0
+    while top > 0:
+        top -= 1
+        node = int(np.int64(q.path[top]))
+        j = forest.feature[node]
+        if j < 0:
+            continue
+        child = _child(forest, X, i, node, q)
+        if child != NOWHERE:
+            q.path[top] = child
+            top += 1
+        elif q.rank[SLOTS * j] == UNKNOWN:
+            q.found[found] = j
+            found += 1
+        elif forest.steps[node, RANK] != NOMINAL:
+            q.path[top], q.path[top + 1] = forest.steps[node, RIGHT], forest.steps[node, LEFT]
+            top += 2
+        else:
+            first = int(np.int64(forest.nodes.left[node]))
+            for branch in range(first + int(np.int64(forest.nodes.right[node])), first - 1, -1):
+                if forest.nodes.branches[branch] >= 0:
+                    q.path[top] = forest.nodes.branches[branch]
+                    top += 1
+    return found
+
+
+@inner
+def final_label(forest: Walked, X: Matrix, i: int, q: State) -> int:
+    """The label when no more can be asked, summed in the order of the trees."""
     # summed afresh, as ``scores`` and the plain walk do: exchanged sums of soft votes round otherwise
-    best, sums = 0, q.sums[s]
-    for c in range(forest.n_classes):
-        sums[c] = 0.0
-        for t in range(q.at.shape[1]):
-            sums[c] += forest.outlook[q.at[s, t], c]
-        if sums[c] > sums[best]:
+    k, best = len(q.believed), 0
+    votes = q.sums[k : 2 * k]
+    votes[:] = 0.0
+    for t in range(len(q.at)):
+        if q.awaits[t] == SETTLED:
+            for c in range(k):
+                votes[c] -= q.said[t, k + c]
+        else:
+            size = list_sides(forest.nodes, int(np.int64(q.at[t])), forest.until, X, i, q.sides)
+            add_mean(forest.nodes, forest.votes, size, q.sides, votes)
+    for c in range(k):
+        if votes[c] > votes[best]:
             best = c
     return best
+
+
+@inlined
+def all_settled(q: State) -> bool:
+    """Whether every tree has said all it can."""
+    waits = np.uint64(q.stuck[0])
+    for word in q.waits:
+        waits |= word
+    return bool(waits == np.uint64(0))

@@ -13,12 +13,13 @@ import numpy as np
 from budgetforest.data.costs import Prices
 from budgetforest.inference.early_exit import BLOCK, look_row
 from budgetforest.inference.exit_state import (
-    Queues,
+    SETTLED,
+    State,
     Walked,
-    acquire_next,
+    acquire,
     leader_of,
-    queues,
     start_row,
+    state_for,
     walked_for,
 )
 from budgetforest.inference.ledger import Ledger, open_ledger
@@ -63,7 +64,8 @@ def trace_of(forest: Forest, X: Matrix, answer: Answer, pool: Executor | None = 
         here = Trace._make(column[rows] for column in course)
         scored = forest.voting == Voting.SCORES
         label = answer == Answer.LABEL
-        record_rows(walked, part, prices, ledger, label, forest.enough, scored, queues(forest), here)
+        room = state_for(forest)
+        record_rows(walked, part, prices, ledger, label, forest.enough, scored, room, here)
 
     list((pool.map if pool else map)(block, range(0, len(X), BLOCK)))
     return course
@@ -92,7 +94,7 @@ def record_rows(
     labels_only: bool,
     enough: int,
     scored: bool,
-    q: Queues,
+    q: State,
     course: Trace,
 ) -> None:
     """Fill ``course`` for all rows."""
@@ -102,27 +104,27 @@ def record_rows(
         while True:
             # before the look, so that the state at the start and after the last feature are recorded too
             record_step(i, place, ledger, q, scored, course)
-            j, label, certain = look_row(forest, i, prices, ledger, labels_only, np.inf, enough, q)
+            j, label, certain = look_row(forest, X, i, prices, ledger, labels_only, np.inf, enough, q)
             if j < 0:
                 break
             # there is room: ``charge`` counted the features of every row beforehand
             course.order[i, place] = j
             place += 1
-            acquire_next(forest, X, j, prices, ledger, q)
+            acquire(forest, X, i, j, prices, ledger, q)
         course.labels[i], course.certain[i] = label, certain
         # a tree that stands where no step can change its answer
-        for t in range(q.at.shape[1]):
-            course.settled[i] += forest.feature[q.at[0, t]] < 0
+        for t in range(len(q.at)):
+            course.settled[i] += q.awaits[t] == SETTLED
 
 
 @inner
-def record_step(i: int, place: int, ledger: Ledger, q: Queues, scored: bool, course: Trace) -> None:
+def record_step(i: int, place: int, ledger: Ledger, q: State, scored: bool, course: Trace) -> None:
     """What row ``i`` has paid and believes now; the figures stand until the next step."""
-    leader = leader_of(q.belief[0])
+    leader = leader_of(q.believed)
     # 1 / total is the leader's share: b_max / sum b, of scores their softmax
     total = 0.0
-    for c in range(q.belief.shape[1]):
-        belief, most = float(q.belief[0, c]), float(q.belief[0, leader])
+    for c in range(len(q.believed)):
+        belief, most = float(q.believed[c]), float(q.believed[leader])
         total += np.exp((belief - most) / BELIEF) if scored else belief / most
     # to the end of the line: a row that stops keeps its last figures
     for at in range(place, course.spent.shape[1]):

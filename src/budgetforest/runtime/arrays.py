@@ -5,6 +5,7 @@ Letters used for shapes: n rows, m features, k classes, t trees, d nodes.
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,5 +43,17 @@ FEW_CLASSES = 20
 MOST_WEIGHT = 2**30
 """Of all training rows, in whole numbers: counts fit 32 bits."""
 
+LINE_BYTES = 64
+"""Of the cache, on nearly all processors."""
+
 LEAF = -1
 """The feature of a node that does not split."""
+
+
+def in_lines(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Zeros that begin where a line of the cache does, so that rows of whole lines share none."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    room = np.zeros(size + LINE_BYTES, np.uint8)
+    start = -room.ctypes.data % LINE_BYTES
+    lines: NDArray[Any] = room[start : start + size].view(dtype).reshape(shape)
+    return lines

@@ -12,6 +12,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core.cgutils import alloca_once_value, for_range
 from numba.extending import intrinsic
 
 LANES = 64
@@ -19,9 +20,6 @@ LANES = 64
 
 OCTET = 8
 """Doubles that are added at a time."""
-
-QUARTET = 4
-"""Doubles that are exchanged at a time."""
 
 
 def _address(context: Any, builder: Any, kind: Any, array: Any, begin: Any, vector: Any) -> Any:
@@ -88,22 +86,58 @@ def _add_octet(typing: Any, sums: Any, at: Any, terms: Any, begin: Any) -> Any:
     return types.void(sums, types.uint64, terms, types.uint64), code
 
 
-def _exchange_quartet(typing: Any, sums: Any, at: Any, terms: Any, old: Any, new: Any) -> Any:
-    """Take ``QUARTET`` neighbouring terms out of sums and put others in."""
+def _take_octet(typing: Any, sums: Any, at: Any, terms: Any, begin: Any) -> Any:
+    """Take ``OCTET`` neighbouring doubles out of others."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        sums, at, terms, old, new = arguments
-        vector = ir.VectorType(ir.DoubleType(), QUARTET)
+        sums, at, terms, begin = arguments
+        vector = ir.VectorType(ir.DoubleType(), OCTET)
         there = _address(context, builder, signature.args[0], sums, at, vector)
-        out, put = (
-            builder.load(_address(context, builder, signature.args[2], terms, begin, vector), align=8)
-            for begin in (old, new)
-        )
-        # subtracted before the other is added, as the plain version does: both round alike
-        builder.store(builder.fadd(builder.fsub(builder.load(there, align=8), out), put), there, align=8)
+        taken = builder.load(_address(context, builder, signature.args[2], terms, begin, vector), align=8)
+        builder.store(builder.fsub(builder.load(there, align=8), taken), there, align=8)
         return context.get_dummy_value()
 
-    return types.void(sums, types.uint64, terms, types.uint64, types.uint64), code
+    return types.void(sums, types.uint64, terms, types.uint64), code
+
+
+def _mean_and_most(
+    typing: Any, to: Any, at: Any, terms: Any, rows: Any, parts: Any, size: Any, n_sums: Any
+) -> Any:
+    """Write what ``OCTET`` neighbours of some rows of terms give: sums of parts of them, or the largest.
+
+    ``terms`` has rows of as many lanes as ``to``, which are written from ``at`` on; the first ``n_sums``
+    lanes are sums, each row times its part.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        to, at, terms, rows, parts, size, n_sums = arguments
+        double, word = ir.DoubleType(), ir.IntType(64)
+        vector, lanes = ir.VectorType(double, OCTET), ir.VectorType(word, OCTET)
+        kinds = signature.args
+        row_of, part_of = (
+            context.make_array(kind)(context, builder, array)
+            for kind, array in ((kinds[3], rows), (kinds[4], parts))
+        )
+        width = builder.extract_value(context.make_array(kinds[2])(context, builder, terms).shape, 1)
+        total = alloca_once_value(builder, ir.Constant(vector, [0.0] * OCTET))
+        most = alloca_once_value(builder, ir.Constant(vector, [float("-inf")] * OCTET))
+        with for_range(builder, size) as loop:
+            row = builder.sext(builder.load(builder.gep(row_of.data, [loop.index])), word)
+            part = builder.sitofp(builder.load(builder.gep(part_of.data, [loop.index])), double)
+            place = builder.add(builder.mul(row, width), at)
+            term = builder.load(_address(context, builder, kinds[2], terms, place, vector), align=8)
+            added = builder.fmul(term, _repeated(builder, part, vector))
+            builder.store(builder.fadd(builder.load(total), added), total)
+            held = builder.load(most)
+            builder.store(builder.select(builder.fcmp_ordered(">", held, term), held, term), most)
+        lane = builder.add(ir.Constant(lanes, list(range(OCTET))), _repeated(builder, at, lanes))
+        is_sum = builder.icmp_unsigned("<", lane, _repeated(builder, n_sums, lanes))
+        written = builder.select(is_sum, builder.load(total), builder.load(most))
+        builder.store(written, _address(context, builder, kinds[0], to, at, vector), align=8)
+        return context.get_dummy_value()
+
+    where = types.uint64
+    return types.void(to, where, terms, rows, parts, types.intp, where), code
 
 
 def _first_of(typing: Any, bits: Any) -> Any:
@@ -147,9 +181,15 @@ def _plain_add_octet(sums: Any, at: Any, terms: Any, begin: Any) -> None:
     sums[int(at) : int(at) + OCTET] += terms[int(begin) : int(begin) + OCTET]
 
 
-def _plain_exchange_quartet(sums: Any, at: Any, terms: Any, old: Any, new: Any) -> None:
-    there, out, put = (slice(int(begin), int(begin) + QUARTET) for begin in (at, old, new))
-    sums[there] = sums[there] - terms[out] + terms[put]
+def _plain_take_octet(sums: Any, at: Any, terms: Any, begin: Any) -> None:
+    sums[int(at) : int(at) + OCTET] -= terms[int(begin) : int(begin) + OCTET]
+
+
+def _plain_mean_and_most(to: Any, at: Any, terms: Any, rows: Any, parts: Any, size: Any, n_sums: Any) -> None:
+    lanes = slice(int(at), int(at) + OCTET)
+    chosen = terms[rows[:size], lanes]
+    is_sum = np.arange(int(at), int(at) + OCTET) < int(n_sums)
+    to[lanes] = np.where(is_sum, (chosen * parts[:size, None]).sum(axis=0), chosen.max(axis=0))
 
 
 def _plain_bring(array: Any, at: Any) -> None:
@@ -163,9 +203,9 @@ def _plain_first_of(bits: Any) -> Any:
 # intrinsics have no Python version of their own, so each has a plain twin for runs without the compiler
 if numba.config.DISABLE_JIT:
     values_at_most, put_where, first_of = _plain_values_at_most, _plain_put_where, _plain_first_of
-    add_octet, exchange_quartet = _plain_add_octet, _plain_exchange_quartet
+    add_octet, take_octet, mean_and_most = _plain_add_octet, _plain_take_octet, _plain_mean_and_most
     bring = _plain_bring
 else:
     values_at_most, put_where, first_of = map(intrinsic, (_values_at_most, _put_where, _first_of))
-    add_octet, exchange_quartet = map(intrinsic, (_add_octet, _exchange_quartet))
+    add_octet, take_octet, mean_and_most = map(intrinsic, (_add_octet, _take_octet, _mean_and_most))
     bring = intrinsic(_bring)

@@ -1,0 +1,349 @@
+"""The trees of one row in plain Python: what they expect, what they wait for, and what they can still say.
+
+The readable twin of ``inference.exit_state``. A tree stands at the first node whose feature is unknown. From
+there its reach is shared out: a known value takes all of it to its child, at an unknown one each child gets
+its share by training weight. A node speaks for all below it where nothing further down is known, or where
+less than a 16th of the tree arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import mul
+from typing import Any, NamedTuple
+from weakref import finalize
+
+import numpy as np
+
+from budgetforest.runtime.arrays import LEAF, Counts, Flags, Keys
+from budgetforest.trees.forest import Answer, Forest, odds_for, pull_of
+from budgetforest.trees.odds import FOLLOWED, REACH, SHIFT, WHOLE, Odds, children_of
+from budgetforest.trees.tree import BY_CATEGORY, UNSEEN, levels
+
+MOST_SEEN = 2**14
+"""Nodes kept in plain numbers: about 10 MB."""
+
+
+class Range(NamedTuple):
+    """What leaves add to each class."""
+
+    least: tuple[float, ...]
+    most: tuple[float, ...]
+
+
+class Said(NamedTuple):
+    """What a node says, given what is known below it."""
+
+    expected: tuple[int, ...]
+    """(k) its belief, in units of 1 / ``BELIEF``."""
+    range: Range
+    """What the leaves add that may still be reached."""
+
+
+class Node(NamedTuple):
+    """All that a decision asks of a node."""
+
+    feature: int
+    """What it asks for, -1 where no step can change the answer."""
+    threshold: float
+    route: int
+    children: list[int]
+    """Left and right, or those of all categories; of the latter ``~child`` where training had no row."""
+    shares: list[int]
+    """Of each child of its own, in units of 1 / ``WHOLE``."""
+    leads: list[Node | None]
+    """The children as nodes, None where training had no row; empty until they are met (``met``)."""
+    sides: list[tuple[Node, int]]
+    """The same of its own ones, with their shares."""
+    below: int
+    """The features asked for here and below, a bit each."""
+    moves: dict[int, int]
+    """How far each of them may move what it expects."""
+    said: Said
+    """With nothing known below it."""
+
+
+class PlainForest:
+    """A forest for decisions without the compiler; nodes become plain numbers as they are met."""
+
+    def __init__(self, forest: Forest, answer: Answer) -> None:
+        self.forest, self.odds = forest, odds_for(forest)
+        self.asks = forest.open if answer == Answer.LABEL else forest.nodes.feature != LEAF
+        self.below, self.starts, self.movers, self.moves = moves_of(forest, self.odds, self.asks)
+        self.pull: list[int] = pull_of(forest, self.odds).tolist()
+        self.seen: dict[int, Node] = {}
+        self.ranges: dict[Range, Range] = {}
+        self.roots = [self.node(root) for root in forest.roots[:-1].tolist()]
+        self.whole = sum(sum(root.moves.values()) for root in self.roots)
+
+    def node(self, number: int) -> Node:
+        """A node in plain numbers; decisions meet few of them, most of them often."""
+        node = self.seen.get(number)
+        if node is None:
+            if len(self.seen) >= MOST_SEEN:
+                self.seen.clear()
+            node = self.seen[number] = self._node(number)
+        return node
+
+    def met(self, node: Node) -> Node:
+        """A node with its children."""
+        if not node.leads:
+            node.leads.extend(self.node(child) if child >= 0 else None for child in node.children)
+            node.sides.extend(zip((lead for lead in node.leads if lead), node.shares, strict=True))
+        return node
+
+    def _node(self, number: int) -> Node:
+        forest, nodes, until = self.forest, self.forest.nodes, self.odds.until
+        children: list[int] = []
+        shares: list[int] = []
+        before = 0
+        if self.asks[number]:
+            children = [int(nodes.left[number]), int(nodes.right[number])]
+            if nodes.route[number] == BY_CATEGORY:
+                first, categories = children
+                children = nodes.branches[first : first + categories + 1].tolist()
+            own = [child for child in children if child >= 0]
+            for upto in [*until[own[:-1]].tolist(), WHOLE]:
+                shares.append(upto - before)
+                before = upto
+        entries = slice(*self.starts[number])
+        mover, moved = self.movers[entries].tolist(), self.moves[entries].tolist()
+        ends = Range(*(tuple(map(float, votes[number].tolist())) for votes in (forest.least, forest.most)))
+        return Node(
+            feature=int(nodes.feature[number]) if self.asks[number] else LEAF,
+            threshold=float(nodes.threshold[number]),
+            route=int(nodes.route[number]),
+            children=children,
+            shares=shares,
+            leads=[],
+            sides=[],
+            below=int(self.below[number]),
+            moves=dict(zip(mover, moved, strict=True)),
+            said=Said(tuple(self.odds.expected[number].tolist()), self.ranges.setdefault(ends, ends)),
+        )
+
+
+_PLAIN: dict[tuple[int, Answer], PlainForest] = {}
+"""Forests in use, by the identity of their arrays."""
+
+
+def plain(forest: Forest, answer: Answer) -> PlainForest:
+    """A forest in plain numbers, kept as long as its arrays are."""
+    key = id(forest.least), answer
+    if key not in _PLAIN:
+        _PLAIN[key] = PlainForest(forest._replace(least=forest.least.copy()), answer)
+        finalize(forest.least, _PLAIN.pop, key, None)
+    return _PLAIN[key]
+
+
+def moves_of(forest: Forest, odds: Odds, asks: Flags) -> tuple[Keys, Counts, Counts, Counts]:
+    """What is asked for at and below every node, and how far each of these features may move it.
+
+    Features are bits, modulo 64. How far is the sum of what the questions at and below a node gain, by the
+    share of rows that reach them. It is listed: (d, 2) where a node's entries begin and end, the features,
+    and how far.
+    """
+    nodes, m = forest.nodes, len(forest.costs.cost)
+    below = np.zeros(len(asks), np.uint64)
+    starts = np.zeros((len(asks), 2), np.int64)
+    movers, moves = np.empty(0, np.int64), np.empty(0, np.int64)
+    for level in reversed(list(levels(nodes, forest.roots[:-1]))):
+        parents, first, children = children_of(nodes, level)
+        if not len(parents):
+            continue
+        sizes = np.diff([*first, len(children)])
+        part = np.diff(odds.until[children].astype(np.int64), prepend=0)
+        part[first] = odds.until[children[first]]
+        asked = np.bitwise_or.reduceat(below[children], first)
+        asked |= np.uint64(1) << (nodes.feature[parents] & 63).astype(np.uint64)
+        below[parents] = np.where(asks[parents], asked, np.uint64(0))
+        # the entries of all children of all parents, and one of each parent itself
+        n_entries = starts[children, 1] - starts[children, 0]
+        entry = np.repeat(starts[children, 0] - np.cumsum(n_entries) + n_entries, n_entries)
+        entry += np.arange(len(entry))
+        owner = np.concatenate(
+            [np.repeat(np.repeat(np.arange(len(parents)), sizes), n_entries), np.arange(len(parents))]
+        )
+        feature = np.concatenate([movers[entry], nodes.feature[parents]])
+        moved = np.concatenate(
+            [np.repeat(part, n_entries) * moves[entry], odds.gain[parents].astype(np.int64) << SHIFT]
+        )
+        key, which = np.unique(owner * m + feature, return_inverse=True)
+        total = np.zeros(len(key), np.int64)
+        np.add.at(total, which, moved)
+        total = np.minimum(total >> SHIFT, 2**31 - 1)
+        kept = (total > 0) & asks[parents][key // m]
+        ends = len(movers) + np.cumsum(np.bincount(key[kept] // m, minlength=len(parents)))
+        starts[parents] = np.stack([np.concatenate([[len(movers)], ends[:-1]]), ends], axis=1)
+        movers, moves = np.concatenate([movers, key[kept] % m]), np.concatenate([moves, total[kept]])
+    return below, starts, movers, moves
+
+
+class RowState:
+    """Where the trees of a row stand, and all that follows from what it knows."""
+
+    def __init__(self, forest: Forest, answer: Answer) -> None:
+        self.forest, self.answer = forest, answer
+        self.plain = plain(forest, answer)
+        self.values: dict[int, float] = {}
+        """What is known, NaN where it is missing or cannot be had."""
+        self.at: list[Node] = list(self.plain.roots)
+        self.said: list[Said] = [root.said for root in self.at]
+        """What every tree says."""
+        self.scores: dict[int, int] = {}
+        """How far each feature may move what the trees that have more to say expect, in all."""
+        self._known = 0
+        self._counted: list[Node | None] = [None] * len(self.at)
+        for tree in range(len(self.at)):
+            self._count_moves(tree)
+
+    def learn(self, values: dict[int, float]) -> None:
+        """Let all trees hear of some values."""
+        self.values |= values
+        learnt = _bits(values)
+        self._known |= learnt
+        for tree, node in enumerate(self.at):
+            if node.below & learnt:
+                while (child := self._child(node)) is not None:
+                    node = child
+                self.at[tree] = node
+                self.said[tree] = self._expect(node)
+                self._count_moves(tree)
+
+    def _child(self, node: Node) -> Node | None:
+        """Where what is known leads from a node, None if its feature is unknown or the value is lost."""
+        value = self.values.get(node.feature)  # None at leaves, too
+        if value is None:
+            return None
+        leads = self.plain.met(node).leads
+        if node.route == BY_CATEGORY:
+            return leads[int(value) if 0 <= value < len(leads) - 1 else -1]  # the last of NaN
+        if value != value:
+            return None if node.route & UNSEEN else leads[1 - node.route]
+        return leads[0 if value <= node.threshold else 1]
+
+    def _below(self, node: Node) -> list[tuple[Node, int]]:
+        """The children that may still be reached, with their shares."""
+        child = self._child(node)
+        return self.plain.met(node).sides if child is None else [(child, WHOLE)]
+
+    def _expect(self, start: Node) -> Said:
+        """What a tree that stands at a node expects, and what its leaves say that may still be reached."""
+        known = self._known
+        queue, ends, parts = [(start, REACH)], [], []
+        if not start.below & known:
+            queue, ends, parts = [], [start.said], [REACH]
+        for node, reach in queue:  # grows meanwhile
+            before = upto = 0
+            for child, share in self._below(node):
+                upto += share
+                after = reach * upto >> SHIFT
+                part, before = after - before, after
+                if part >= FOLLOWED and child.below & known:
+                    queue.append((child, part))
+                else:
+                    ends.append(child.said)
+                    parts.append(part)
+        columns = zip(*(said.expected for said in ends), strict=True)
+        expected = tuple(sum(map(mul, column, parts)) // REACH for column in columns)
+        ranges = {id(said.range): said.range for said in ends}  # few of them differ
+        if id(start.said.range) in ranges:  # it cannot be wider
+            return Said(expected, start.said.range)
+        least = zip(*(each.least for each in ranges.values()), strict=True)
+        most = zip(*(each.most for each in ranges.values()), strict=True)
+        return Said(expected, Range(tuple(map(min, least)), tuple(map(max, most))))
+
+    def is_settled(self, tree: int) -> bool:
+        """Whether a tree has said all: for a label, if it can say but one thing."""
+        least, most = self.said[tree].range
+        agree = self.answer == Answer.LABEL and least == most
+        return agree or self.at[tree].feature == LEAF
+
+    def _count_moves(self, tree: int) -> None:
+        """Count how far features may move a tree where it stands now, and no longer where it stood."""
+        stood, stands = self._counted[tree], None if self.is_settled(tree) else self.at[tree]
+        if stood is stands:
+            return
+        for node, sign in ((stood, -1), (stands, 1)):
+            if node is not None:
+                for j, moved in node.moves.items():
+                    self.scores[j] = self.scores.get(j, 0) + sign * moved
+        self._counted[tree] = stands
+
+    # What follows ----------------------------------------------------------------------------------
+
+    def waiting(self) -> dict[int, list[int]]:
+        """The trees that would ask for each feature next; where one cannot be had, on all sides of it."""
+        found: dict[int, list[int]] = {}
+        for tree, node in enumerate(self.at):
+            for j in () if self.is_settled(tree) else self._questions(node):
+                found.setdefault(j, []).append(tree)
+        return found
+
+    def _questions(self, node: Node) -> list[int]:
+        """The unknown features that come first from a node on, left before right."""
+        if node.feature not in self.values:
+            return [node.feature]
+        stack, found = [node], []
+        while stack:
+            node = stack.pop()
+            if node.feature in self.values:
+                stack += [child for child, _ in reversed(self._below(node))]
+            elif node.feature != LEAF:
+                found.append(node.feature)
+        return found
+
+    def votes(self) -> list[float]:
+        """What the trees give if no more can be had, the mean of all sides of what is lost."""
+        settled = map(self.is_settled, range(len(self.at)))
+        rows = zip(self.at, self.said, settled, strict=True)
+        return self._sums([said.range.least if end else self._given(node) for node, said, end in rows])
+
+    def _given(self, start: Node) -> tuple[float, ...]:
+        """What a tree gives that stands at a node, from the leaves up."""
+        path = [(start, self._below(start))]
+        for _, sides in path:  # grows meanwhile: children come after their parents
+            path += [(child, self._below(child)) for child, _ in sides]
+        gives: dict[int, tuple[float, ...]] = {}
+        for node, sides in reversed(path):
+            shares = [(gives[id(child)], part / WHOLE) for child, part in sides]
+            gives[id(node)] = _mean_vote(shares) if shares else node.said.range.least
+        return gives[id(start)]
+
+    def uses(self, j: int) -> int:
+        """How many trees a feature may move."""
+        return sum(node is not None and j in node.moves for node in self._counted)
+
+    def belief(self) -> list[int]:
+        """What is expected, drawn to the base rate as far as trees may still move."""
+        left = sum(self.scores.values()) / self.plain.whole if self.plain.whole else 1.0
+        expected = self._sums([said.expected for said in self.said])
+        return [each + round(pull * left) for each, pull in zip(expected, self.plain.pull, strict=True)]
+
+    def least(self) -> list[float]:
+        """What is certain for each class."""
+        return self._sums([said.range.least for said in self.said])
+
+    def most(self) -> list[float]:
+        """What is possible for each class."""
+        return self._sums([said.range.most for said in self.said])
+
+    def _sums(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """The sum of every column, in the order of the trees."""
+        return [sum(column) for column in zip(*rows, strict=True)] or [0] * len(self.forest.classes)
+
+
+def _bits(features: Iterable[int]) -> int:
+    """A bit for each feature; those whose numbers differ by 64 share one."""
+    return sum({1 << (j & 63) for j in features})
+
+
+def _mean_vote(sides: list[tuple[tuple[float, ...], float]]) -> tuple[float, ...]:
+    """What nodes give by their shares; where they agree no mean is taken, which might round."""
+    found = []
+    for column in zip(*(votes for votes, _ in sides), strict=True):
+        total = 0.0
+        for vote, (_, share) in zip(column, sides, strict=True):
+            total += share * vote
+        found.append(column[0] if len(set(column)) == 1 else total)
+    return tuple(found)
