@@ -28,7 +28,6 @@ WITHOUT: dict[str, Callable[[Point, int], bool]] = {
     "growth that knows what is paid": lambda point, m: not point.recipe.rate,
     "pools": lambda point, m: point.recipe.features == m,
     "probable exit": lambda point, m: point.threshold > 1,
-    "pruning": lambda point, m: not point.recipe.pruned,
     "boosting": lambda point, m: point.recipe.cuts != "boosted",
 }
 """Which forests are left without an idea, of ``m`` features."""

@@ -44,7 +44,7 @@ from budgetforest.selection.candidates import PLAIN, Candidate, Point, Recipe
 from budgetforest.selection.crossfit import ENOUGH, Record, turns
 from budgetforest.selection.path import careful_path, surest, without_hopeless
 from budgetforest.selection.settings import n_rows
-from budgetforest.trees.forest import BELIEF, Answer
+from budgetforest.trees.forest import Answer
 from budgetforest.trees.tree import next_node
 from trees import labelled_rows
 
@@ -98,7 +98,8 @@ def test_all_drivers_agree_on_probable_exit(data, voting, threshold):
         assert decision.spent == pytest.approx(costs[i])
         assert {f"x{j}" for j in np.flatnonzero(acquired[i])} == set(decision.acquired)
         assert decision.certain == bulk.certain[i]
-        assert decision.certain or max(decision.belief) >= threshold - 1e-6
+        lost = np.isnan(row).any()  # no more may be asked then, though nothing is certain
+        assert decision.certain or lost or max(decision.belief) >= threshold - 1e-6
         assert told(asyncio.run(model.predict_one_async(source))) == told(decision)
         known, paid = {}, []
         while isinstance(need := step(forest, known, paid), Need):
@@ -128,7 +129,7 @@ def test_certain_exit_is_the_lossless_limit(data, voting):
     np.testing.assert_array_equal(exits.labels[:, 0], model.predict_proba(X).argmax(axis=1))
 
 
-def test_belief_is_the_mean_of_the_nodes_where_trees_stand():
+def test_belief_is_what_trees_expect_of_all_that_is_unknown():
     X, y = load_breast_cancer(return_X_y=True)
     forest = fitted(X, y, max_trees=7).forest_
     flow = acquire(forest)
@@ -136,15 +137,23 @@ def test_belief_is_the_mean_of_the_nodes_where_trees_stand():
     for _ in range(3):
         known[need.feature] = value_of(X[5], need.feature)
         need = flow.send(known[need.feature])
-    nodes = []
-    for root in forest.roots[:-1]:
-        node = int(root)
-        while forest.open[node] and (name := f"x{forest.nodes.feature[node]}") in known:
-            node = next_node(forest.nodes, node, known[name])
-        nodes.append(node)
-    counts = forest.nodes.counts[nodes]
-    expected = (counts / counts.sum(axis=1, keepdims=True)).mean(axis=0)
-    np.testing.assert_allclose(flow.decide().belief, expected, atol=4 / BELIEF)
+    nodes = forest.nodes
+
+    def expected(node):
+        if not forest.open[node]:
+            return nodes.counts[node] / nodes.counts[node].sum()
+        if (name := f"x{nodes.feature[node]}") in known:
+            return expected(next_node(nodes, node, known[name]))
+        children = [int(nodes.left[node]), int(nodes.right[node])]
+        return np.average(list(map(expected, children)), axis=0, weights=nodes.counts[children].sum(axis=1))
+
+    mean = np.mean([expected(root) for root in forest.roots[:-1]], axis=0)
+    # drawn to the base rate as far as trees may still move
+    prior, at_roots = forest.prior / forest.prior.sum(), nodes.counts[forest.roots[:-1]]
+    pull = prior - (at_roots / at_roots.sum(axis=1, keepdims=True)).mean(axis=0)
+    left = sum(flow._state.scores.values()) / sum(acquire(forest)._state.scores.values())
+    assert 0 < left < 1
+    np.testing.assert_allclose(flow.decide().belief, mean + left * pull, atol=1e-4)
 
 
 # The bound -------------------------------------------------------------------------------------
@@ -275,7 +284,7 @@ def test_one_sensor_is_as_good_as_one_feature_where_no_more_is_affordable():
         2, costs=[2] * 9, groups=[0, 0, 0, 1, 1, 1, 2, 2, 2], max_trees=20, random_state=0
     ).fit(X[:600], y[:600], validation=(X[600:], y[600:]))
     best = model.path_[-1]
-    assert best.recipe.features == 3
+    assert model.acquired_features(X[600:]).any(axis=0).tolist() == [False] * 3 + [True] * 3 + [False] * 3
     assert best.cost == pytest.approx(2)
     assert best.error < 0.2
 
@@ -432,7 +441,7 @@ def test_disagreement_of_whole_trainings_keeps_its_bound():
 def test_a_bound_that_cannot_be_shown_on_few_rows_is_pointed_out(rows):
     X, y, *held = rows
     strict = BudgetForestClassifier(8, max_trees=3, max_disagreement=0.01, random_state=0)
-    with pytest.warns(UnusualData, match=r"max_disagreement=0.01 .* on 300 validation rows, it takes 795:"):
+    with pytest.warns(UnusualData, match=r"max_disagreement=0.01 .* on 300 validation rows, it takes 762:"):
         strict.fit(X, y, validation=held)
     assert {point.threshold for point in strict.path_} == {math.inf}
 
@@ -646,7 +655,9 @@ def test_rows_of_weight_two_disagree_twice(rows):
     common = {"max_disagreement": 0.05, "confidence": 0.8, "max_trees": 8, "random_state": 3}
     weighed = BudgetForestClassifier(3, **common).fit(X, y, sample_weight=weight)
     again = BudgetForestClassifier(3, **common).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    assert [tuple(point) for point in weighed.path_] == [tuple(point) for point in again.path_]
+    for one, other in zip(weighed.path_, again.path_, strict=True):  # 3 / n rounds otherwise than 3 * (1 / n)
+        assert one._replace(cost=0) == other._replace(cost=0)
+        assert one.cost == pytest.approx(other.cost, rel=1e-15)
     assert any(point.threshold < math.inf for point in weighed.path_)
 
 

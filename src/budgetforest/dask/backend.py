@@ -34,7 +34,6 @@ from budgetforest.selection.backend import (
     BoostingPolicy,
     LocalBackend,
     TreeMeter,
-    first_rows,
 )
 from budgetforest.selection.crossfit import n_turns
 from budgetforest.selection.evaluation import Outcome, added, error_of, outcomes_of
@@ -121,13 +120,6 @@ class DaskBackend:
         given = weight, there, context, self.settings.answer
         return float(sum(self.cluster.values(self.cluster.each(error_in, self.judged, *given))))
 
-    def some_rows(self, most: int) -> Rows:
-        """The first of each block, and of all these the first."""
-        few = partial(first_of, self.settings.unit, most)
-        first = self.cluster.each(few, [[block] for block in self.blocks])
-        found: Rows = self.cluster.values(self.cluster.total(few, first))
-        return found
-
     def outcomes(
         self, trees: list[Tree], context: Context, sizes: Sequence[int], ends: Sequence[float]
     ) -> list[Outcome]:
@@ -145,12 +137,6 @@ class DaskBackend:
 def error_in(rows: Rows, weight: int, trees: list[Tree], context: Context, answer: Answer) -> Fraction:
     """What a block adds to the error of some trees."""
     return error_of(rows, weight, join(trees, context), answer)
-
-
-def first_of(unit: float, most: int, blocks: list[Rows]) -> Rows:
-    """The first rows of several blocks (``first_rows``)."""
-    rows = all_of(blocks)
-    return rows.take(first_rows(rows, unit, most))
 
 
 def all_of(blocks: list[Rows]) -> Rows:

@@ -31,12 +31,11 @@ from budgetforest.selection.candidates import Candidate, Point, Recipe
 from budgetforest.selection.crossfit import Record, judged_by
 from budgetforest.selection.crossfit import n_turns as turns_for
 from budgetforest.selection.evaluation import error_without
-from budgetforest.selection.min_cut import best_part, closure_of, pruned
 from budgetforest.selection.path import without_hopeless
 from budgetforest.selection.result import context_for
 from budgetforest.selection.settings import Settings, context_of, n_rows
 from budgetforest.selection.step_cache import StepCache, no_cache
-from budgetforest.trees.forest import Answer, Context, Voting, join
+from budgetforest.trees.forest import Answer, Context, Voting
 from budgetforest.trees.tree import Tree, family
 
 
@@ -66,14 +65,10 @@ ROUNDS = 100
 """Boosted trees grow so many at a time."""
 GENTLE = 0.25
 """The lower rate of boosting, as a share of the other."""
-PRUNED_ON = 1000
-"""Rows that forests are pruned on, at most."""
-PRUNED_AT = (0.1, 0.5)
-"""Rates of pruning: what the price of a whole pool is worth, as a share of the error without features."""
-FORESTS = 21
-"""How many are measured of a pool, at most: seven, each in three sizes."""
-STEPS = 15
-"""Of a pool, as people are told: seven forests grown, seven measured, the end."""
+FORESTS = 15
+"""How many are measured of a pool, at most: five, each in three sizes."""
+STEPS = 11
+"""Of a pool, as people are told: five forests grown, five measured, the end."""
 THRESHOLDS = 32
 """Exits tried of every forest."""
 
@@ -187,8 +182,6 @@ def candidates_of(
 ) -> list[Candidate]:
     """The forests of one pool, that of best cuts first, with all their exits measured."""
     found = dict(grow_pool(backend, features, context, settings, now))
-    # pruned from the forest grown first, that of best cuts
-    found |= prune_forest(next(iter(found.values())), features, context, backend)
     candidates = []
     for recipe, forest in found.items():
         now(f"{recipe}: errors")
@@ -291,27 +284,6 @@ def best_alone(few: Flags, otherwise: Flags, backend: Backend, context: Context,
         if gain * paid > most * price:
             best, most, paid = alone, gain, price
     return best
-
-
-def prune_forest(
-    trees: list[Tree], features: Flags, context: Context, backend: Backend
-) -> dict[Recipe, list[Tree]]:
-    """A quarter of the forest of best cuts, pruned at two rates on some of its rows."""
-    price = float(context.costs.prices(features).sum())
-    if not price or n_bundles(features, context.costs) == 1:
-        return {}
-    forest = join(trees[: quarter(len(trees))], context)
-    rows = backend.some_rows(PRUNED_ON)
-    problem = closure_of(forest, rows.X[:], rows.label, rows.weight)
-    error = 1 - context.prior.max() / context.prior.sum()
-    kept, found = None, {}
-    for worth in PRUNED_AT:
-        rate = worth * float(error) / price
-        # rates ascend and kept parts are nested: the next one is sought inside this one
-        kept = best_part(problem, rate, kept)
-        if kept.any():
-            found[Recipe(features=int(features.sum()), pruned=rate)] = pruned(forest, kept)
-    return found
 
 
 def rate_for(features: Flags, settings: Settings, train: Totals) -> float:

@@ -22,7 +22,6 @@ from budgetforest.growing.cost_aware import Acquired, Growth, grow_cost_aware, g
 from budgetforest.growing.greedytree import Sample, stream_of_trees
 from budgetforest.growing.split import Splitter
 from budgetforest.growing.workspace import Plan
-from budgetforest.runtime.arrays import Ids
 from budgetforest.runtime.random import in_order
 from budgetforest.runtime.threads import while_awaited
 from budgetforest.selection.candidates import Recipe
@@ -74,10 +73,6 @@ class Backend(Protocol):
 
     def boosted(self, policy: BoostingPolicy) -> Callable[[], Boosted]:
         """Begin to boost trees as a policy says; a call waits for them."""
-        ...
-
-    def some_rows(self, most: int) -> Rows:
-        """Training rows of about this weight, the same ones wherever they are."""
         ...
 
     def outcomes(
@@ -143,11 +138,6 @@ class LocalBackend:
         """So are boosted ones."""
         assert self.judged is not None
         return self.growers.submit(boost_here, policy, self.sample, self.judged, self.settings).result
-
-    def some_rows(self, most: int) -> Rows:
-        """Those that come first by their contents."""
-        assert self.rows is not None
-        return self.rows.take(first_rows(self.rows, self.settings.unit, most))
 
     def outcomes(
         self, trees: list[Tree], context: Context, sizes: Sequence[int], ends: Sequence[float]
@@ -222,15 +212,3 @@ def boost_here(policy: BoostingPolicy, sample: Sample, validation: Rows, setting
         return float(error_of(validation, weight, join(grown, context), settings.answer))
 
     return policy(trees, error)
-
-
-def first_rows(rows: Rows, unit: float, most: int) -> Ids:
-    """Rows of about this weight, those of the least hashes; equal rows stay together.
-
-    So a weight of 2 is the row twice, and the rows of blocks are found among the first of each.
-    """
-    order = np.lexsort((rows.weight, rows.hashes)).astype(np.int32)
-    upto = np.cumsum(rows.weight[order]) * unit
-    last = rows.hashes[order[np.searchsorted(upto, most).clip(max=len(order) - 1)]] if len(order) else 0
-    chosen: Ids = order[rows.hashes[order] <= last]
-    return chosen
