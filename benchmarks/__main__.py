@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import matplotlib
 
-from benchmarks import curve, data, exit, frontier, paper, speed
+from benchmarks import availability, curve, data, exit, frontier, paper, speed
 from budgetforest import BudgetForestWarning
 
 quick_ = click.option("--quick", is_flag=True, help="Few rows and settings: minutes at most, for tests.")
@@ -29,6 +29,7 @@ def main(context: click.Context) -> None:
 
 main.command("exit", help=exit.run.__doc__)(exit.run)
 main.command("curve", help=curve.run.__doc__)(curve.run)
+main.command("availability", help=availability.run.__doc__)(availability.run)
 
 
 @main.command("speed")
