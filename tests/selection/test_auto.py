@@ -284,7 +284,8 @@ def test_one_sensor_is_as_good_as_one_feature_where_no_more_is_affordable():
         2, costs=[2] * 9, groups=[0, 0, 0, 1, 1, 1, 2, 2, 2], max_trees=20, random_state=0
     ).fit(X[:600], y[:600], validation=(X[600:], y[600:]))
     best = model.path_[-1]
-    assert model.acquired_features(X[600:]).any(axis=0).tolist() == [False] * 3 + [True] * 3 + [False] * 3
+    acquired = set(np.flatnonzero(model.acquired_features(X[600:]).any(axis=0)).tolist())
+    assert {3, 4} <= acquired <= {3, 4, 5}  # one sensor
     assert best.cost == pytest.approx(2)
     assert best.error < 0.2
 
