@@ -19,7 +19,7 @@ from budgetforest.acquisition.drivers import Policy, check_policy, try_again
 from budgetforest.acquisition.session import UNAVAILABLE, number_of, share_bounds
 from budgetforest.data.costs import price
 from budgetforest.inference.early_exit import look_at
-from budgetforest.inference.exit_state import walked_for
+from budgetforest.inference.exit_forest import walked_for
 from budgetforest.inference.ledger import open_ledger
 from budgetforest.inference.predict import scores
 from budgetforest.runtime.arrays import Flags, Floats, Ids

@@ -14,9 +14,9 @@ import numpy as np
 
 from budgetforest.data.costs import Prices
 from budgetforest.data.price_kernel import price
+from budgetforest.inference.exit_forest import Walked
 from budgetforest.inference.exit_state import (
     State,
-    Walked,
     acquire,
     all_settled,
     certain_label,

@@ -17,7 +17,8 @@ import numpy as np
 from budgetforest.data.table import Numbers
 from budgetforest.inference.batch_walk import signposts, visit_alike, votes_of
 from budgetforest.inference.early_exit import BLOCK, Exits, exits_for, exits_in, settle_rows
-from budgetforest.inference.exit_state import state_for, walked_for
+from budgetforest.inference.exit_forest import walked_for
+from budgetforest.inference.exit_state import state_for
 from budgetforest.inference.ledger import Ledger, charge_all, charge_rows, open_ledger, part_of
 from budgetforest.runtime.arrays import Flags, Floats, Ids, Keys, Matrix
 from budgetforest.runtime.simd import LANES

@@ -12,16 +12,8 @@ import numpy as np
 
 from budgetforest.data.costs import Prices
 from budgetforest.inference.early_exit import BLOCK, look_row
-from budgetforest.inference.exit_state import (
-    SETTLED,
-    State,
-    Walked,
-    acquire,
-    leader_of,
-    start_row,
-    state_for,
-    walked_for,
-)
+from budgetforest.inference.exit_forest import Walked, walked_for
+from budgetforest.inference.exit_state import SETTLED, State, acquire, leader_of, start_row, state_for
 from budgetforest.inference.ledger import Ledger, open_ledger
 from budgetforest.inference.predict import charge
 from budgetforest.runtime.arrays import Flags, Floats, Ids, Matrix
