@@ -241,7 +241,7 @@ def boosted_tree(
         tree.weight[node] = n
         worth = worth_of(sums.all)
         tree.impurity[node] = -worth
-        # inner nodes too: what the tree believes of a row that exits here
+        # inner nodes too, for who reads the tree; what it believes there is the mean of its leaves
         score_of(sums.all, boost.speed, tree.counts[node])
         best = Split(LEAST_GAIN, LEAF, -1, MISSING_RIGHT)
         if depth < boost.depth and n >= 2 * boost.least_rows:
