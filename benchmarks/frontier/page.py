@@ -105,7 +105,7 @@ def criteria(every: list[Cell]) -> Iterator[tuple[str, str, bool]]:
 def _sections(sets: list[dict]) -> Iterator[str]:
     every = [cell for found in sets for cell in cells(found)]
     if every:
-        yield from ("## In all", "", *_totals(every), "", *tallies(sets), "")
+        yield from ("## In all", "", *_totals(every), "", *_older(sets), *tallies(sets), "")
         yield "Cells are budgets: wins / ties / losses of budgetforest against each method and against the best of each cell."
         yield from ("", "![Test error at every budget](frontier.svg)", "")
     for found in sets:
@@ -119,6 +119,14 @@ def _totals(every: list[Cell]) -> Iterator[str]:
     yield "|---|---|---|"
     for what, found, holds in criteria(every):
         yield f"| {what} | {found} | {'pass' if holds else '**fail**'} |"
+
+
+def _older(sets: list[dict]) -> Iterator[str]:
+    """Which sets count here with the errors of version 0.1."""
+    older = [found["title"] for found in sets if "rule" not in found]
+    if older:
+        yield f"These counts mix two versions: {len(older)} of {len(sets)} sets were measured with version 0.1: {', '.join(older)}."
+        yield ""
 
 
 def tallies(sets: list[dict]) -> Iterator[str]:
