@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import matplotlib
 
-from benchmarks import availability, curve, data, exit, frontier, paper, speed
+from benchmarks import availability, curve, data, exit, external, frontier, paper, speed
 from budgetforest import BudgetForestWarning
 
 quick_ = click.option("--quick", is_flag=True, help="Few rows and settings: minutes at most, for tests.")
@@ -58,6 +58,15 @@ def paper_(names: tuple[str, ...], quick: bool, out: Path | None) -> None:
 def frontier_(sets: tuple[str, ...], quick: bool, again: bool, out: Path | None) -> None:
     """Compare budgetforest with the best peer at every budget, on all data sets or the SETS."""
     frontier.run(sets, quick=quick, again=again, out=out)
+
+
+@main.command("external")
+@click.argument("names", nargs=-1, type=click.Choice(list(external.TABLES)))
+@quick_
+@out_
+def external_(names: tuple[str, ...], quick: bool, out: Path | None) -> None:
+    """Measure tables that others printed, all or the NAMES, and write their page."""
+    external.run(names, quick=quick, out=out)
 
 
 @main.command("cluster")

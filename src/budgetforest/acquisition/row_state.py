@@ -8,7 +8,9 @@ less than a 16th of the tree arrives.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from operator import mul
 from typing import Any, NamedTuple
 from weakref import finalize
@@ -40,8 +42,9 @@ class Said(NamedTuple):
     """What the leaves add that may still be reached."""
 
 
-class Node(NamedTuple):
-    """All that a decision asks of a node."""
+@dataclass(slots=True, eq=False)
+class Node:
+    """All that a decision asks of a node; slots are read faster than the fields of a tuple."""
 
     feature: int
     """What it asks for, -1 where no step can change the answer."""
@@ -49,12 +52,12 @@ class Node(NamedTuple):
     route: int
     children: list[int]
     """Left and right, or those of all categories; of the latter ``~child`` where training had no row."""
-    shares: list[int]
-    """Of each child of its own, in units of 1 / ``WHOLE``."""
+    until: list[int]
+    """The share of each child of its own and those before it, in units of 1 / ``WHOLE``."""
     leads: list[Node | None]
     """The children as nodes, None where training had no row; empty until they are met (``met``)."""
     sides: list[tuple[Node, int]]
-    """The same of its own ones, with their shares."""
+    """The same of its own ones, each with ``until``."""
     below: int
     """The features asked for here and below, a bit each."""
     moves: dict[int, int]
@@ -89,23 +92,20 @@ class PlainForest:
         """A node with its children."""
         if not node.leads:
             node.leads.extend(self.node(child) if child >= 0 else None for child in node.children)
-            node.sides.extend(zip((lead for lead in node.leads if lead), node.shares, strict=True))
+            node.sides.extend(zip((lead for lead in node.leads if lead), node.until, strict=True))
         return node
 
     def _node(self, number: int) -> Node:
         forest, nodes, until = self.forest, self.forest.nodes, self.odds.until
         children: list[int] = []
-        shares: list[int] = []
-        before = 0
+        upto: list[int] = []
         if self.asks[number]:
             children = [int(nodes.left[number]), int(nodes.right[number])]
             if nodes.route[number] == BY_CATEGORY:
                 first, categories = children
                 children = nodes.branches[first : first + categories + 1].tolist()
             own = [child for child in children if child >= 0]
-            for upto in [*until[own[:-1]].tolist(), WHOLE]:
-                shares.append(upto - before)
-                before = upto
+            upto = [*until[own[:-1]].tolist(), WHOLE]
         entries = slice(*self.starts[number])
         mover, moved = self.movers[entries].tolist(), self.moves[entries].tolist()
         ends = Range(*(tuple(map(float, votes[number].tolist())) for votes in (forest.least, forest.most)))
@@ -114,7 +114,7 @@ class PlainForest:
             threshold=float(nodes.threshold[number]),
             route=int(nodes.route[number]),
             children=children,
-            shares=shares,
+            until=upto,
             leads=[],
             sides=[],
             below=int(self.below[number]),
@@ -190,12 +190,20 @@ class RowState:
         self.at: list[Node] = list(self.plain.roots)
         self.said: list[Said] = [root.said for root in self.at]
         """What every tree says."""
-        self.scores: dict[int, int] = {}
+        self.scores: defaultdict[int, int] = defaultdict(int)
         """How far each feature may move what the trees that have more to say expect, in all."""
         self._known = 0
-        self._counted: list[Node | None] = [None] * len(self.at)
+        self.open: list[Node | None] = [None] * len(self.at)
+        """Where each tree stands that has more to say, None if it is settled."""
         for tree in range(len(self.at)):
             self._count_moves(tree)
+        self.least: list[float]
+        """(k) what is certain for each class."""
+        self.most: list[float]
+        """(k) what is possible for each class."""
+        self.belief: list[int]
+        """(k) what is expected, drawn to the base rate as far as trees may still move."""
+        self._sum_up()
 
     def learn(self, values: dict[int, float]) -> None:
         """Let all trees hear of some values."""
@@ -204,11 +212,9 @@ class RowState:
         self._known |= learnt
         for tree, node in enumerate(self.at):
             if node.below & learnt:
-                while (child := self._child(node)) is not None:
-                    node = child
-                self.at[tree] = node
-                self.said[tree] = self._expect(node)
+                self.at[tree], self.said[tree] = self._follow(node)
                 self._count_moves(tree)
+        self._sum_up()
 
     def _child(self, node: Node) -> Node | None:
         """Where what is known leads from a node, None if its feature is unknown or the value is lost."""
@@ -223,37 +229,39 @@ class RowState:
         return leads[0 if value <= node.threshold else 1]
 
     def _below(self, node: Node) -> list[tuple[Node, int]]:
-        """The children that may still be reached, with their shares."""
+        """The children that may still be reached, each with its share and of those before it."""
         child = self._child(node)
         return self.plain.met(node).sides if child is None else [(child, WHOLE)]
 
-    def _expect(self, start: Node) -> Said:
-        """What a tree that stands at a node expects, and what its leaves say that may still be reached."""
-        known = self._known
-        queue, ends, parts = [(start, REACH)], [], []
+    def _follow(self, start: Node) -> tuple[Node, Said]:
+        """Let a tree go on from a node: where it stands then, and what it says."""
+        known, start = self._known, self._stand(start)
         if not start.below & known:
-            queue, ends, parts = [], [start.said], [REACH]
+            return start, start.said
+        queue, ends, parts = [(start, REACH)], [], []
         for node, reach in queue:  # grows meanwhile
-            before = upto = 0
-            for child, share in self._below(node):
-                upto += share
-                after = reach * upto >> SHIFT
-                part, before = after - before, after
+            before = 0
+            for child, until in node.sides or self.plain.met(node).sides:
+                upto = reach * until >> SHIFT
+                part, before = upto - before, upto
                 if part >= FOLLOWED and child.below & known:
-                    queue.append((child, part))
-                else:
-                    ends.append(child.said)
-                    parts.append(part)
-        columns = zip(*(said.expected for said in ends), strict=True)
-        expected = tuple(sum(map(mul, column, parts)) // REACH for column in columns)
-        ranges = {id(said.range): said.range for said in ends}  # few of them differ
-        if id(start.said.range) in ranges:  # it cannot be wider
-            return Said(expected, start.said.range)
-        least = zip(*(each.least for each in ranges.values()), strict=True)
-        most = zip(*(each.most for each in ranges.values()), strict=True)
-        return Said(expected, Range(tuple(map(min, least)), tuple(map(max, most))))
+                    child = self._stand(child)
+                    if child.below & known:
+                        queue.append((child, part))
+                        continue
+                ends.append(child.said)
+                parts.append(part)
+        return start, _mean_of(ends, parts, start.said)
 
-    def is_settled(self, tree: int) -> bool:
+    def _stand(self, node: Node) -> Node:
+        """The first node from here on whose feature is unknown."""
+        values = self.values
+        # stops at leaves: nothing is known of the feature that they ask for
+        while node.feature in values and (child := self._child(node)) is not None:
+            node = child
+        return node
+
+    def _is_settled(self, tree: int) -> bool:
         """Whether a tree has said all: for a label, if it can say but one thing."""
         least, most = self.said[tree].range
         agree = self.answer == Answer.LABEL and least == most
@@ -261,24 +269,27 @@ class RowState:
 
     def _count_moves(self, tree: int) -> None:
         """Count how far features may move a tree where it stands now, and no longer where it stood."""
-        stood, stands = self._counted[tree], None if self.is_settled(tree) else self.at[tree]
+        stood, stands = self.open[tree], None if self._is_settled(tree) else self.at[tree]
         if stood is stands:
             return
-        for node, sign in ((stood, -1), (stands, 1)):
-            if node is not None:
-                for j, moved in node.moves.items():
-                    self.scores[j] = self.scores.get(j, 0) + sign * moved
-        self._counted[tree] = stands
+        scores = self.scores
+        if stood is not None:
+            for j, moved in stood.moves.items():
+                scores[j] -= moved
+        if stands is not None:
+            for j, moved in stands.moves.items():
+                scores[j] += moved
+        self.open[tree] = stands
 
     # What follows ----------------------------------------------------------------------------------
 
-    def waiting(self) -> dict[int, list[int]]:
-        """The trees that would ask for each feature next; where one cannot be had, on all sides of it."""
-        found: dict[int, list[int]] = {}
-        for tree, node in enumerate(self.at):
-            for j in () if self.is_settled(tree) else self._questions(node):
-                found.setdefault(j, []).append(tree)
-        return found
+    def waiting(self) -> list[int]:
+        """What trees would ask for next, in their order; where one cannot be had, on all sides of it."""
+        found: dict[int, None] = {}
+        for node in self.open:
+            if node is not None:
+                found |= dict.fromkeys(self._questions(node))
+        return list(found)
 
     def _questions(self, node: Node) -> list[int]:
         """The unknown features that come first from a node on, left before right."""
@@ -295,9 +306,8 @@ class RowState:
 
     def votes(self) -> list[float]:
         """What the trees give if no more can be had, the mean of all sides of what is lost."""
-        settled = map(self.is_settled, range(len(self.at)))
-        rows = zip(self.at, self.said, settled, strict=True)
-        return self._sums([said.range.least if end else self._given(node) for node, said, end in rows])
+        rows = zip(self.open, self.said, strict=True)
+        return self._sums([said.range.least if node is None else self._given(node) for node, said in rows])
 
     def _given(self, start: Node) -> tuple[float, ...]:
         """What a tree gives that stands at a node, from the leaves up."""
@@ -306,27 +316,21 @@ class RowState:
             path += [(child, self._below(child)) for child, _ in sides]
         gives: dict[int, tuple[float, ...]] = {}
         for node, sides in reversed(path):
-            shares = [(gives[id(child)], part / WHOLE) for child, part in sides]
-            gives[id(node)] = _mean_vote(shares) if shares else node.said.range.least
+            given = [(gives[id(child)], until) for child, until in sides]
+            gives[id(node)] = _mean_vote(given) if given else node.said.range.least
         return gives[id(start)]
 
     def uses(self, j: int) -> int:
         """How many trees a feature may move."""
-        return sum(node is not None and j in node.moves for node in self._counted)
+        return sum(node is not None and j in node.moves for node in self.open)
 
-    def belief(self) -> list[int]:
-        """What is expected, drawn to the base rate as far as trees may still move."""
+    def _sum_up(self) -> None:
+        """Sum what all trees say."""
+        self.least = self._sums([said.range.least for said in self.said])
+        self.most = self._sums([said.range.most for said in self.said])
         left = sum(self.scores.values()) / self.plain.whole if self.plain.whole else 1.0
         expected = self._sums([said.expected for said in self.said])
-        return [each + round(pull * left) for each, pull in zip(expected, self.plain.pull, strict=True)]
-
-    def least(self) -> list[float]:
-        """What is certain for each class."""
-        return self._sums([said.range.least for said in self.said])
-
-    def most(self) -> list[float]:
-        """What is possible for each class."""
-        return self._sums([said.range.most for said in self.said])
+        self.belief = [e + round(pull * left) for e, pull in zip(expected, self.plain.pull, strict=True)]
 
     def _sums(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The sum of every column, in the order of the trees."""
@@ -338,12 +342,25 @@ def _bits(features: Iterable[int]) -> int:
     return sum({1 << (j & 63) for j in features})
 
 
-def _mean_vote(sides: list[tuple[tuple[float, ...], float]]) -> tuple[float, ...]:
+def _mean_of(ends: list[Said], parts: list[int], whole: Said) -> Said:
+    """What nodes say by the parts of a tree that get there; ``whole`` is what it says with nothing known."""
+    columns = zip(*[said.expected for said in ends], strict=True)
+    expected = tuple([sum(map(mul, column, parts)) // REACH for column in columns])
+    ranges = {id(said.range): said.range for said in ends}  # few of them differ
+    if id(whole.range) in ranges:  # it cannot be wider
+        return Said(expected, whole.range)
+    least = zip(*[each.least for each in ranges.values()], strict=True)
+    most = zip(*[each.most for each in ranges.values()], strict=True)
+    return Said(expected, Range(tuple(map(min, least)), tuple(map(max, most))))
+
+
+def _mean_vote(sides: list[tuple[tuple[float, ...], int]]) -> tuple[float, ...]:
     """What nodes give by their shares; where they agree no mean is taken, which might round."""
     found = []
     for column in zip(*(votes for votes, _ in sides), strict=True):
-        total = 0.0
-        for vote, (_, share) in zip(column, sides, strict=True):
-            total += share * vote
+        total, before = 0.0, 0
+        for vote, (_, until) in zip(column, sides, strict=True):
+            total += (until - before) / WHOLE * vote
+            before = until
         found.append(column[0] if len(set(column)) == 1 else total)
     return tuple(found)

@@ -298,14 +298,14 @@ class Acquisition(Generator[Need, Any, Decision]):
         self._state.learn({j: math.nan if code is None else code})
         name = self.forest.schema.names[j]
         shown = shown.item() if hasattr(shown, "item") else shown
-        votes, possible = tuple(self._state.least()), tuple(self._state.most())
+        votes, possible = tuple(self._state.least), tuple(self._state.most)
         self.trace.append(Step(name, shown, price, trees, votes, possible))
 
     def _certain_label(self) -> int | None:
         """The class that no further feature can beat; ties go to the lowest class."""
-        slack, low = slack_of(self.forest), self._state.least()
+        slack, low = slack_of(self.forest), self._state.least
         leader = low.index(max(low))
-        for c, high in enumerate(self._state.most()):
+        for c, high in enumerate(self._state.most):
             lead = low[leader] - high - slack
             if c != leader and (lead < 0 or (lead == 0 and (c < leader or slack > 0))):
                 return None
@@ -313,7 +313,7 @@ class Acquisition(Generator[Need, Any, Decision]):
 
     def _is_decided(self) -> bool:
         """Whether the label is certain, or believed enough."""
-        return self._certain_label() is not None or max(self._state.belief()) >= self.forest.enough
+        return self._certain_label() is not None or max(self._state.belief) >= self.forest.enough
 
     @property
     def limited(self) -> bool:
@@ -326,7 +326,7 @@ class Acquisition(Generator[Need, Any, Decision]):
         if self.answer == Answer.LABEL and self._is_decided():
             return None
         scores = self._state.scores
-        asked = list(self._state.waiting())  # one tree after the other
+        asked = self._state.waiting()  # one tree after the other
         price = {j: self._price(j) for j in asked}
         wanted = [j for j in asked if self.spent + price[j] <= self.limit]
         if not wanted:
@@ -387,10 +387,10 @@ class Acquisition(Generator[Need, Any, Decision]):
     def decide(self) -> Decision:
         """The decision, the best so far if more is needed to be certain."""
         forest, state = self.forest, self._state
-        settled = sum(map(state.is_settled, range(forest.n_trees)))
+        settled = state.open.count(None)
         label = self._certain_label() if forest.n_trees else int(forest.prior.argmax())
         certain = label is not None or settled == forest.n_trees
-        exhausted, believed = not state.waiting(), state.belief()
+        exhausted, believed = not state.waiting(), state.belief
         votes = state.votes() if exhausted else []
         if label is None:
             # trees would ask for more, or only for what cannot be had
@@ -423,7 +423,7 @@ class Acquisition(Generator[Need, Any, Decision]):
         if not self.forest.n_trees:
             share = float(self.forest.prior[label] / self.forest.prior.sum())
             return share, share
-        return share_bounds(self.forest, self._state.least(), self._state.most(), label)
+        return share_bounds(self.forest, self._state.least, self._state.most, label)
 
 
 def share_bounds(
