@@ -57,7 +57,9 @@ def measure(table: Table, quick: bool) -> dict:
     """Fit once, judge at every budget."""
     train, validation, test = table.parts(quick)
     start = time.process_time()
-    model = BudgetForestClassifier(budget=max(table.budgets), groups=table.groups and table.groups(), random_state=0, n_jobs=1)
+    model = BudgetForestClassifier(
+        budget=max(table.budgets), groups=table.groups and table.groups(), random_state=0, n_jobs=1
+    )
     model.fit(*train, validation=validation)
     seconds = time.process_time() - start
     found = []

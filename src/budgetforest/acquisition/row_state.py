@@ -193,6 +193,7 @@ class RowState:
         self.scores: defaultdict[int, int] = defaultdict(int)
         """How far each feature may move what the trees that have more to say expect, in all."""
         self._known = 0
+        self._heeds = [root.below for root in self.at]
         self.open: list[Node | None] = [None] * len(self.at)
         """Where each tree stands that has more to say, None if it is settled."""
         for tree in range(len(self.at)):
@@ -211,8 +212,8 @@ class RowState:
         learnt = _bits(values)
         self._known |= learnt
         for tree, node in enumerate(self.at):
-            if node.below & learnt:
-                self.at[tree], self.said[tree] = self._follow(node)
+            if self._heeds[tree] & learnt:
+                self.at[tree], self.said[tree], self._heeds[tree] = self._follow(node)
                 self._count_moves(tree)
         self._sum_up()
 
@@ -233,13 +234,18 @@ class RowState:
         child = self._child(node)
         return self.plain.met(node).sides if child is None else [(child, WHOLE)]
 
-    def _follow(self, start: Node) -> tuple[Node, Said]:
-        """Let a tree go on from a node: where it stands then, and what it says."""
+    def _follow(self, start: Node) -> tuple[Node, Said, int]:
+        """Let a tree go on from a node: where it stands then, what it says, and which values may change that.
+
+        The latter are those of features that nodes ask for which the tree is followed into, and those of
+        features below the others where enough of it arrives.
+        """
         known, start = self._known, self._stand(start)
         if not start.below & known:
-            return start, start.said
-        queue, ends, parts = [(start, REACH)], [], []
+            return start, start.said, start.below
+        queue, ends, parts, heeds = [(start, REACH)], [], [], 0
         for node, reach in queue:  # grows meanwhile
+            heeds |= 1 << (node.feature & 63)
             before = 0
             for child, until in node.sides or self.plain.met(node).sides:
                 upto = reach * until >> SHIFT
@@ -249,9 +255,11 @@ class RowState:
                     if child.below & known:
                         queue.append((child, part))
                         continue
+                if part >= FOLLOWED:
+                    heeds |= child.below
                 ends.append(child.said)
                 parts.append(part)
-        return start, _mean_of(ends, parts, start.said)
+        return start, _mean_of(ends, parts, start.said), heeds
 
     def _stand(self, node: Node) -> Node:
         """The first node from here on whose feature is unknown."""

@@ -20,9 +20,10 @@ from budgetforest.trees.odds import SHIFT, WHOLE
 from budgetforest.trees.tree import BY_CATEGORY, UNSEEN, Tree
 
 SLOT, RANK, LEFT, RIGHT, UNTIL, START, STOP, BELOW = range(8)
+OWN = BELOW + 4
 """What is read of a node in one go: where the rank of the value stands, the largest that goes left, children,
 the share of the left one, where its moves are listed; then what is asked for at and below the left and the
-right child, a bit for each feature modulo 64, in two halves each."""
+right child and at the node itself, a bit for each feature modulo 64, in two halves each."""
 LINE = 16
 """It fills a line of the cache."""
 SLOTS = 3
@@ -85,7 +86,8 @@ def walked_for(forest: Forest, answer: Answer) -> Walked:
         steps[:, place] = column
     below = np.zeros(len(asks), np.uint64)
     mover, moves = list_moves(nodes, feature, odds.until, odds.gain, steps, below, np.zeros(m, np.int64))
-    steps[:, BELOW : BELOW + 4] = np.stack([below[left], below[right]], axis=1).view(np.int32)
+    own = np.where(asks, np.uint64(1) << (feature & 63).astype(np.uint64), np.uint64(0))
+    steps[:, BELOW : OWN + 2] = np.stack([below[left], below[right], own], axis=1).view(np.int32)
     said = in_lines((len(asks), width_of(k)), np.float64)
     said[:, :k] = odds.expected
     said[:, k : 2 * k], said[:, 2 * k : 3 * k] = -forest.least.astype(np.float64), forest.most

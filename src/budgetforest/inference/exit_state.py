@@ -12,7 +12,8 @@ leaves say that may still be reached:
           o 700,000     sex is known: all goes one way; and on, as long as something below is known
 
 A node also speaks for all below it if less than a 16th of the tree reaches it. A value changes only trees
-that ask for its feature from where they stand on: these are followed anew, the sums over all trees updated.
+that *heed* its feature: they ask for it at a node that they are followed into, or below one that a 16th
+reaches. These are followed anew, side by side, and the sums over all trees updated.
 Expectations are whole numbers, kept in doubles: the order in which values come changes nothing.
 """
 
@@ -29,6 +30,7 @@ from budgetforest.inference.exit_forest import (
     BELOW,
     LEFT,
     NOMINAL,
+    OWN,
     RANK,
     RIGHT,
     SLOT,
@@ -44,7 +46,7 @@ from budgetforest.inference.ledger import Ledger, pay
 from budgetforest.runtime.arrays import Counts, Floats, Ids, Keys, Matrix, in_lines
 from budgetforest.runtime.jit import inlined, inner
 from budgetforest.runtime.random import ONE
-from budgetforest.runtime.simd import OCTET, add_octet, first_of, mean_and_most, take_octet
+from budgetforest.runtime.simd import OCTET, add_octet, add_part_or_most, first_of, take_octet
 from budgetforest.trees.forest import Forest
 from budgetforest.trees.odds import FOLLOWED, REACH, SHIFT
 from budgetforest.trees.walk import Sides, add_mean, list_sides, sides_for
@@ -53,7 +55,7 @@ NOWHERE = -1
 """The child of a value that is unknown."""
 SETTLED, STUCK = -1, -2
 """What a tree waits for that has said all; and one that stands at a value that cannot be had."""
-LOW_HALF = np.uint64(2**32 - 1)
+LOW_HALF, HALF = np.uint64(2**32 - 1), np.uint64(32)
 
 
 class State(NamedTuple):
@@ -65,8 +67,8 @@ class State(NamedTuple):
     for it."""
     at: Ids
     """(t) where each tree stands: as far as all that is asked on the way is known."""
-    below: Keys
-    """(t) the features asked for from there on, a bit each, modulo 64."""
+    heeds: Keys
+    """(t) the features whose values change what it says, a bit each, modulo 64; others may be among them."""
     awaits: Ids
     """(t) the feature that it waits for, or ``SETTLED`` or ``STUCK``."""
     waiting: Ids
@@ -91,14 +93,17 @@ class State(NamedTuple):
     """(t, width) what each tree says."""
     known: Keys
     """(1) the known features, a bit each, modulo 64."""
+    heard: Ids
+    """(t) the trees that a value concerns,"""
+    stood: Ids
+    """(t) and where each of them stood before."""
+    work: Keys
+    """Nodes that trees are followed into, from the first place on, and those that speak for all below them,
+    from the last place back: the node in the low half, the parts of its tree that get there in the high."""
+    owner: Ids
+    """Whose they are."""
     path: Ids
-    """Nodes that a tree is followed into."""
-    reach: Ids
-    """How many of its parts get there."""
-    ends: Ids
-    """Nodes that speak for all below them."""
-    parts: Ids
-    """How many parts each speaks for."""
+    """Nodes on the way to what a tree asks for."""
     found: Ids
     """Features that trees ask for on all sides of a lost value."""
     sides: Sides
@@ -112,7 +117,7 @@ def state_for(forest: Forest) -> State:
     return State(
         rank=np.full(SLOTS * m + 1, UNKNOWN, np.int32),
         at=np.zeros(t, np.int32),
-        below=np.zeros(t, np.uint64),
+        heeds=np.zeros(t, np.uint64),
         awaits=np.zeros(t, np.int32),
         waiting=np.zeros(m, np.int32),
         waits=np.zeros(words, np.uint64),
@@ -125,10 +130,11 @@ def state_for(forest: Forest) -> State:
         believed=np.zeros(k),
         said=in_lines((t, width_of(k)), np.float64),
         known=np.zeros(1, np.uint64),
+        heard=np.zeros(t, np.int32),
+        stood=np.zeros(t, np.int32),
+        work=np.empty(d + 2, np.uint64),
+        owner=np.empty(d + 2, np.int32),
         path=np.empty(d + 1, np.int32),
-        reach=np.empty(d + 1, np.int32),
-        ends=np.empty(d + 1, np.int32),
-        parts=np.empty(d + 1, np.int32),
         found=np.empty(d + 1, np.int32),
         sides=sides_for(d, k),
     )
@@ -155,9 +161,8 @@ def start_row(forest: Walked, X: Matrix, i: int, ledger: Ledger, q: State) -> No
         root = forest.roots[t]
         for place in range(forest.steps[root, START], forest.steps[root, STOP]):
             q.open[1] += forest.moves[place]
-        q.at[t], q.awaits[t] = root, SETTLED
-        _follow(forest, X, i, t, q)
-    _believe(forest, q)
+        q.at[t], q.awaits[t], q.heard[t] = root, SETTLED, t
+    _hear(forest, X, i, np.uint64(len(q.at)), q)
 
 
 @inlined
@@ -171,7 +176,7 @@ def copy_state(forest: Walked, start: State, q: State) -> None:
     for word in range(len(q.waits)):
         q.waits[word] = start.waits[word]
     for t in range(len(q.at)):
-        q.at[t], q.below[t], q.awaits[t] = start.at[t], start.below[t], start.awaits[t]
+        q.at[t], q.heeds[t], q.awaits[t] = start.at[t], start.heeds[t], start.awaits[t]
         for c in range(q.said.shape[1]):
             q.said[t, c] = start.said[t, c]
     for c in range(len(q.sums)):
@@ -186,32 +191,41 @@ def acquire(forest: Walked, X: Matrix, i: int, j: int, prices: Prices, ledger: L
     pay(i, j, prices, ledger)
     _know(forest, j, X[i, j], q)
     said, width = q.said.reshape(-1), np.uint64(len(q.sums))
+    bit, n = ONE << np.uint64(j & 63), np.uint64(0)
     for t in range(len(q.at)):
-        # features share bits: a tree may be followed in vain
-        if q.below[t] & (ONE << np.uint64(j & 63)) != 0:
-            # minus the old term, plus the new one: exact but for soft votes (``slack_of``)
-            for c in range(np.uint64(0), width, np.uint64(OCTET)):
-                take_octet(q.sums, c, said, np.uint64(t) * width + c)
-            _follow(forest, X, i, t, q)
-    _believe(forest, q)
+        # written always, counted if it is so: whether a tree is concerned is a toss-up
+        q.heard[n] = t
+        n += np.uint64(q.heeds[t] & bit != 0)
+    for place in range(np.uint64(0), n):
+        # minus the old term, plus the new one: exact but for soft votes (``slack_of``)
+        for c in range(np.uint64(0), width, np.uint64(OCTET)):
+            take_octet(q.sums, c, said, np.uint64(q.heard[place]) * width + c)
+    _hear(forest, X, i, n, q)
 
 
 @inlined
-def _follow(forest: Walked, X: Matrix, i: int, t: int, q: State) -> None:
-    """Let a tree go on through what is known, and add to the sums what it says there."""
-    stood = q.at[t]
-    node = np.uint64(stood)
-    child = _child(forest, X, i, node, q)
-    while child != NOWHERE:
-        node = np.uint64(child)
-        child = _child(forest, X, i, node, q)
-    q.at[t] = np.int32(node)
-    q.below[t] = forest.below[node]
-    _expect(forest, X, i, t, q)
+def _hear(forest: Walked, X: Matrix, i: int, n: Any, q: State) -> None:
+    """Let the first ``n`` trees of ``heard`` go on through what is known, and add to the sums what they say.
+
+    They are followed side by side: while one waits for memory, the processor is at the others.
+    """
     said, width = q.said.reshape(-1), np.uint64(len(q.sums))
-    for c in range(np.uint64(0), width, np.uint64(OCTET)):
-        add_octet(q.sums, c, said, np.uint64(t) * width + c)
-    _wait(forest, t, stood, q)
+    for place in range(np.uint64(0), n):
+        t = np.uint64(q.heard[place])
+        node = np.uint64(q.at[t])
+        q.stood[place] = q.at[t]
+        child = _child(forest, X, i, node, q)
+        while child != NOWHERE:
+            node = np.uint64(child)
+            child = _child(forest, X, i, node, q)
+        q.at[t] = np.int32(node)
+    _expect(forest, X, i, n, q)
+    for place in range(np.uint64(0), n):
+        t = np.uint64(q.heard[place])
+        for c in range(np.uint64(0), width, np.uint64(OCTET)):
+            add_octet(q.sums, c, said, t * width + c)
+        _wait(forest, t, q.stood[place], q)
+    _believe(forest, q)
 
 
 @inlined
@@ -252,78 +266,128 @@ def _branch(forest: Walked, node: int, x: float) -> Any:
 
 
 @inlined
-def _expect(forest: Walked, X: Matrix, i: int, t: int, q: State) -> None:
-    """What a tree expects from where it stands, and what the leaves say that may still be reached."""
-    row, k = np.uint64(t), np.uint64(len(q.believed))
-    low, high = np.int32(q.known[0] & LOW_HALF), np.int32(q.known[0] >> np.uint64(32))
-    asks = q.below[row] & q.known[0] != 0
-    q.path[0] = q.ends[0] = q.at[row]
-    q.reach[0] = q.parts[0] = REACH
-    head, tail, n_ends = np.uint64(0), np.uint64(asks), np.uint64(not asks)
+def _expect(forest: Walked, X: Matrix, i: int, n: Any, q: State) -> None:
+    """What the first ``n`` trees of ``heard`` expect, what leaves they may reach say, and what they heed."""
+    known, low, high = q.known[0], np.int32(q.known[0] & LOW_HALF), np.int32(q.known[0] >> HALF)
+    tail, last = np.uint64(0), np.uint64(len(q.work) - 1)
+    top, whole = last, np.uint64(REACH) << HALF
+    k, width, said = np.uint64(len(q.believed)), np.uint64(len(q.sums)), q.said.reshape(-1)
+    for place in range(np.uint64(0), n):
+        tree = q.heard[place]
+        row, node = np.uint64(tree), np.uint64(q.at[np.uint64(tree)])
+        for c in range(width):
+            said[row * width + c] = 0.0 if c < k else -np.inf
+        below = forest.below[node]
+        follows = below & known != 0
+        q.heeds[row] = np.uint64(0) if follows else below
+        at = tail if follows else top
+        q.work[at], q.owner[at] = node | whole, tree
+        tail, top = tail + np.uint64(follows), top - np.uint64(not follows)
+    head = np.uint64(0)
     # no branch depends on what is known, so the processor is at many nodes at a time
     while head < tail:
-        node, part = np.uint64(q.path[head]), np.int64(q.reach[head])
+        node, part = q.work[head] & LOW_HALF, np.int64(q.work[head] >> HALF)
+        tree = q.owner[head]
         head += ONE
-        known, rank = q.rank[np.uint64(forest.steps[node, SLOT])], forest.steps[node, RANK]
+        rank_of, rank = q.rank[np.uint64(forest.steps[node, SLOT])], forest.steps[node, RANK]
         if rank == NOMINAL:
-            tail, n_ends = _offer_branches(forest, X, i, int(np.int64(node)), known, part, q, tail, n_ends)
+            q.heeds[np.uint64(tree)] |= forest.below[node]
+            tail, top = _offer_branches(forest, X, i, int(np.int64(node)), rank_of, part, tree, q, tail, top)
             continue
-        unknown, goes_left = known == UNKNOWN, known <= rank
+        unknown, goes_left = rank_of == UNKNOWN, rank_of <= rank
         left = (part * forest.steps[node, UNTIL]) >> SHIFT
         left = left if unknown else part
         right = part - left if unknown else part
+        on_left, on_right = unknown | goes_left, unknown | (not goes_left)
         asks_left = (forest.steps[node, BELOW] & low) | (forest.steps[node, BELOW + 1] & high)
         asks_right = (forest.steps[node, BELOW + 2] & low) | (forest.steps[node, BELOW + 3] & high)
-        tail, n_ends = _offer(
-            forest.steps[node, LEFT], left, unknown | goes_left, asks_left != 0, q, tail, n_ends
+        _heed(
+            forest,
+            node,
+            unknown,
+            on_left & (left >= FOLLOWED) & (asks_left == 0),
+            on_right & (right >= FOLLOWED) & (asks_right == 0),
+            np.uint64(tree),
+            q,
         )
-        tail, n_ends = _offer(
-            forest.steps[node, RIGHT], right, unknown | (not goes_left), asks_right != 0, q, tail, n_ends
-        )
-    said = q.said[row]
-    for c in range(np.uint64(0), np.uint64(len(said)), np.uint64(OCTET)):
-        mean_and_most(said, c, forest.said, q.ends, q.parts, int(np.int64(n_ends)), k)
-    for c in range(k):
-        said[c] = np.floor(said[c] * (1.0 / REACH))
+        tail, top = _offer(forest.steps[node, LEFT], left, on_left, asks_left != 0, tree, q, tail, top)
+        tail, top = _offer(forest.steps[node, RIGHT], right, on_right, asks_right != 0, tree, q, tail, top)
+    while top < last:
+        top += ONE
+        node, part = q.work[top] & LOW_HALF, np.float64(q.work[top] >> HALF)
+        row = np.uint64(q.owner[top]) * width
+        for c in range(np.uint64(0), width, np.uint64(OCTET)):
+            add_part_or_most(said, row + c, forest.said, node * width + c, part, c, k)
+    for place in range(np.uint64(0), n):
+        row = np.uint64(q.heard[place]) * width
+        for c in range(k):
+            said[row + c] = np.floor(said[row + c] * (1.0 / REACH))
+
+
+@inlined
+def _heed(forest: Walked, node: Any, own: bool, left: bool, right: bool, row: Any, q: State) -> None:
+    """Note whose values change what a tree says: what a node asks for, or all at and below a child."""
+    own_, left_, right_ = -np.int32(own), -np.int32(left), -np.int32(right)
+    low = (
+        (forest.steps[node, OWN] & own_)
+        | (forest.steps[node, BELOW] & left_)
+        | (forest.steps[node, BELOW + 2] & right_)
+    )
+    high = (
+        (forest.steps[node, OWN + 1] & own_)
+        | (forest.steps[node, BELOW + 1] & left_)
+        | (forest.steps[node, BELOW + 3] & right_)
+    )
+    q.heeds[row] |= (np.uint64(low) & LOW_HALF) | (np.uint64(high) << HALF)
 
 
 @inlined
 def _offer(
-    child: Any, part: Any, is_reached: bool, asks: bool, q: State, tail: Any, n_ends: Any
+    child: Any, part: Any, is_reached: bool, asks: bool, tree: Any, q: State, tail: Any, top: Any
 ) -> tuple[Any, Any]:
     """Follow a tree into a child if enough gets there and it ``asks`` for something known; else it speaks.
 
-    Both are always written, and counted if they are so.
+    It is always written, and counted if it is reached.
     """
     follows = is_reached & asks & (part >= FOLLOWED)
-    q.path[tail], q.reach[tail] = child, np.int32(part)
-    q.ends[n_ends], q.parts[n_ends] = child, np.int32(part)
-    return tail + np.uint64(follows), n_ends + np.uint64(is_reached & (not follows))
+    place = tail if follows else top
+    q.work[place] = np.uint64(child) | np.uint64(part) << HALF
+    q.owner[place] = tree
+    return tail + np.uint64(follows), top - np.uint64(is_reached & (not follows))
 
 
 @inner
 def _offer_branches(
-    forest: Walked, X: Matrix, i: int, node: int, known: int, part: Any, q: State, tail: Any, n_ends: Any
+    forest: Walked,
+    X: Matrix,
+    i: int,
+    node: int,
+    known: int,
+    part: Any,
+    tree: Any,
+    q: State,
+    tail: Any,
+    top: Any,
 ) -> tuple[Any, Any]:
     """The same for the children of a nominal node."""
     child = np.int32(NOWHERE)
     if known != UNKNOWN:
         child = _branch(forest, node, X[i, forest.feature[node]])
     if child != NOWHERE:
-        return _offer(child, part, True, forest.below[child] & q.known[0] != 0, q, tail, n_ends)
+        return _offer(child, part, True, forest.below[child] & q.known[0] != 0, tree, q, tail, top)
     first, before = int(np.int64(forest.nodes.left[node])), np.int64(0)
     for branch in range(first, first + int(np.int64(forest.nodes.right[node])) + 1):
         child = forest.nodes.branches[branch]
         if child >= 0:  # a child of its own
             upto = (part * np.int64(forest.until[child])) >> SHIFT
             asks = forest.below[child] & q.known[0] != 0
-            tail, n_ends = _offer(child, upto - before, True, asks, q, tail, n_ends)
+            tail, top = _offer(child, upto - before, True, asks, tree, q, tail, top)
             before = upto
-    return tail, n_ends
+    return tail, top
 
 
 @inlined
-def _wait(forest: Walked, t: int, stood: Any, q: State) -> None:
+def _wait(forest: Walked, t: Any, stood: Any, q: State) -> None:
     """Let a tree wait for what it asks for now; it has moved from where it ``stood``, or heard of a value."""
     was, now = q.awaits[t], _asks(forest, t, q)
     if was == now and stood == q.at[t]:
@@ -344,7 +408,7 @@ def _wait(forest: Walked, t: int, stood: Any, q: State) -> None:
 
 
 @inlined
-def _asks(forest: Walked, t: int, q: State) -> Any:
+def _asks(forest: Walked, t: Any, q: State) -> Any:
     """What a tree waits for where it stands; for a label nothing if it can say but one thing."""
     k, row = len(q.believed), np.uint64(t)
     j = forest.feature[np.uint64(q.at[row])]

@@ -12,7 +12,6 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.cgutils import alloca_once_value, for_range
 from numba.extending import intrinsic
 
 LANES = 64
@@ -100,44 +99,29 @@ def _take_octet(typing: Any, sums: Any, at: Any, terms: Any, begin: Any) -> Any:
     return types.void(sums, types.uint64, terms, types.uint64), code
 
 
-def _mean_and_most(
-    typing: Any, to: Any, at: Any, terms: Any, rows: Any, parts: Any, size: Any, n_sums: Any
+def _add_part_or_most(
+    typing: Any, to: Any, at: Any, terms: Any, begin: Any, part: Any, lane: Any, n_sums: Any
 ) -> Any:
-    """Write what ``OCTET`` neighbours of some rows of terms give: sums of parts of them, or the largest.
+    """Add a part of ``OCTET`` neighbouring doubles to others, or keep the larger ones.
 
-    ``terms`` has rows of as many lanes as ``to``, which are written from ``at`` on; the first ``n_sums``
-    lanes are sums, each row times its part.
+    The first of them is lane number ``lane`` of a row, whose first ``n_sums`` lanes are sums.
     """
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        to, at, terms, rows, parts, size, n_sums = arguments
-        double, word = ir.DoubleType(), ir.IntType(64)
-        vector, lanes = ir.VectorType(double, OCTET), ir.VectorType(word, OCTET)
-        kinds = signature.args
-        row_of, part_of = (
-            context.make_array(kind)(context, builder, array)
-            for kind, array in ((kinds[3], rows), (kinds[4], parts))
-        )
-        width = builder.extract_value(context.make_array(kinds[2])(context, builder, terms).shape, 1)
-        total = alloca_once_value(builder, ir.Constant(vector, [0.0] * OCTET))
-        most = alloca_once_value(builder, ir.Constant(vector, [float("-inf")] * OCTET))
-        with for_range(builder, size) as loop:
-            row = builder.sext(builder.load(builder.gep(row_of.data, [loop.index])), word)
-            part = builder.sitofp(builder.load(builder.gep(part_of.data, [loop.index])), double)
-            place = builder.add(builder.mul(row, width), at)
-            term = builder.load(_address(context, builder, kinds[2], terms, place, vector), align=8)
-            added = builder.fmul(term, _repeated(builder, part, vector))
-            builder.store(builder.fadd(builder.load(total), added), total)
-            held = builder.load(most)
-            builder.store(builder.select(builder.fcmp_ordered(">", held, term), held, term), most)
-        lane = builder.add(ir.Constant(lanes, list(range(OCTET))), _repeated(builder, at, lanes))
-        is_sum = builder.icmp_unsigned("<", lane, _repeated(builder, n_sums, lanes))
-        written = builder.select(is_sum, builder.load(total), builder.load(most))
-        builder.store(written, _address(context, builder, kinds[0], to, at, vector), align=8)
+        to, at, terms, begin, part, lane, n_sums = arguments
+        vector, lanes = ir.VectorType(ir.DoubleType(), OCTET), ir.VectorType(ir.IntType(64), OCTET)
+        there = _address(context, builder, signature.args[0], to, at, vector)
+        held = builder.load(there, align=8)
+        term = builder.load(_address(context, builder, signature.args[2], terms, begin, vector), align=8)
+        total = builder.fadd(held, builder.fmul(term, _repeated(builder, part, vector)))
+        most = builder.select(builder.fcmp_ordered(">", held, term), held, term)
+        number = builder.add(ir.Constant(lanes, list(range(OCTET))), _repeated(builder, lane, lanes))
+        is_sum = builder.icmp_unsigned("<", number, _repeated(builder, n_sums, lanes))
+        builder.store(builder.select(is_sum, total, most), there, align=8)
         return context.get_dummy_value()
 
     where = types.uint64
-    return types.void(to, where, terms, rows, parts, types.intp, where), code
+    return types.void(to, where, terms, where, types.double, where, where), code
 
 
 def _first_of(typing: Any, bits: Any) -> Any:
@@ -185,11 +169,12 @@ def _plain_take_octet(sums: Any, at: Any, terms: Any, begin: Any) -> None:
     sums[int(at) : int(at) + OCTET] -= terms[int(begin) : int(begin) + OCTET]
 
 
-def _plain_mean_and_most(to: Any, at: Any, terms: Any, rows: Any, parts: Any, size: Any, n_sums: Any) -> None:
-    lanes = slice(int(at), int(at) + OCTET)
-    chosen = terms[rows[:size], lanes]
-    is_sum = np.arange(int(at), int(at) + OCTET) < int(n_sums)
-    to[lanes] = np.where(is_sum, (chosen * parts[:size, None]).sum(axis=0), chosen.max(axis=0))
+def _plain_add_part_or_most(
+    to: Any, at: Any, terms: Any, begin: Any, part: Any, lane: Any, n_sums: Any
+) -> None:
+    held, term = to[int(at) : int(at) + OCTET], terms.reshape(-1)[int(begin) : int(begin) + OCTET]
+    is_sum = np.arange(int(lane), int(lane) + OCTET) < int(n_sums)
+    held[:] = np.where(is_sum, held + part * term, np.maximum(held, term))
 
 
 def _plain_bring(array: Any, at: Any) -> None:
@@ -203,9 +188,9 @@ def _plain_first_of(bits: Any) -> Any:
 # intrinsics have no Python version of their own, so each has a plain twin for runs without the compiler
 if numba.config.DISABLE_JIT:
     values_at_most, put_where, first_of = _plain_values_at_most, _plain_put_where, _plain_first_of
-    add_octet, take_octet, mean_and_most = _plain_add_octet, _plain_take_octet, _plain_mean_and_most
-    bring = _plain_bring
+    add_octet, take_octet, bring = _plain_add_octet, _plain_take_octet, _plain_bring
+    add_part_or_most = _plain_add_part_or_most
 else:
     values_at_most, put_where, first_of = map(intrinsic, (_values_at_most, _put_where, _first_of))
-    add_octet, take_octet, mean_and_most = map(intrinsic, (_add_octet, _take_octet, _mean_and_most))
-    bring = intrinsic(_bring)
+    add_octet, take_octet, bring = map(intrinsic, (_add_octet, _take_octet, _bring))
+    add_part_or_most = intrinsic(_add_part_or_most)
