@@ -314,10 +314,10 @@ def _expect(forest: Walked, X: Matrix, i: int, n: Any, q: State) -> None:
         tail, top = _offer(forest.steps[node, RIGHT], right, on_right, asks_right != 0, tree, q, tail, top)
     while top < last:
         top += ONE
-        node, part = q.work[top] & LOW_HALF, np.float64(q.work[top] >> HALF)
+        node, share = q.work[top] & LOW_HALF, np.float64(q.work[top] >> HALF)
         row = np.uint64(q.owner[top]) * width
         for c in range(np.uint64(0), width, np.uint64(OCTET)):
-            add_part_or_most(said, row + c, forest.said, node * width + c, part, c, k)
+            add_part_or_most(said, row + c, forest.said, node * width + c, share, c, k)
     for place in range(np.uint64(0), n):
         row = np.uint64(q.heard[place]) * width
         for c in range(k):
