@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import oracle
-from budgetforest import UNAVAILABLE, Model, Need, load, save, step, to_json
+from budgetforest import UNAVAILABLE, FeatureUnavailable, Model, Need, load, save, step, to_json
 from budgetforest.data.costs import Costs
 from budgetforest.data.table import Schema
 from budgetforest.selection.candidates import Candidate, Point, Recipe
@@ -201,12 +201,14 @@ class Case(NamedTuple):
         return UNAVAILABLE if name in self.failing else self.row[name]
 
     def source(self, name):
-        """As a source gives it: what it has not is an error, None, or rubbish."""
+        """As a source gives it: what it has not is an error or None."""
         if name not in self.failing:
             return self.row[name]
         if sum(name.encode()) % 3 == 0:
             raise ConnectionError("closed")
-        return None if sum(name.encode()) % 3 == 1 else "rubbish"
+        if sum(name.encode()) % 3 == 1:
+            raise FeatureUnavailable("closed for good")
+        return None
 
 
 def random_row(rng, judge):
@@ -294,10 +296,10 @@ async def all_async(model, cases, settings):
 
 
 def in_bulk(model, cases, settings):
-    """All rows at once; what cannot be had is None or rubbish."""
+    """All rows at once; what cannot be had is None or UNAVAILABLE."""
 
     def source(name, rows):
-        nothing = "rubbish" if sum(name.encode()) % 2 else None
+        nothing = UNAVAILABLE if sum(name.encode()) % 2 else None
         return [nothing if name in case.failing else case.row[name] for case in rows]
 
     known = {name: [case.known.get(name) for case in cases] for name in cases[0].row}

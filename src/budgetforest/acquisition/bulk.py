@@ -1,12 +1,13 @@
 """Many rows at once: in every round a source is asked once per feature, for all rows that wait for it.
 
-That is how databases and feature stores want to be asked. What each
-waits for is found by the compiled twin of ``acquire``.
+That is how databases and feature stores want to be asked. What each row waits for is found by the compiled
+twin of ``acquire``; what a source returns is matched with the rows it was asked for in ``answers``.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,19 +16,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.acquisition.drivers import Policy, check_policy, try_again
+from budgetforest.acquisition.answers import Source, fill
+from budgetforest.acquisition.failures import FailureRule
 from budgetforest.acquisition.session import UNAVAILABLE, number_of, share_bounds
 from budgetforest.data.costs import price
 from budgetforest.inference.early_exit import look_at
 from budgetforest.inference.exit_forest import walked_for
-from budgetforest.inference.ledger import open_ledger
+from budgetforest.inference.ledger import Ledger, open_ledger
 from budgetforest.inference.predict import scores
 from budgetforest.runtime.arrays import Flags, Floats, Ids
-from budgetforest.runtime.errors import FeatureUnavailable, InvalidData, InvalidParameter, near
+from budgetforest.runtime.errors import AcquisitionError, InvalidData, InvalidParameter, UnusualData, near
 from budgetforest.trees.forest import Answer, Forest, shares
 
-Source = Callable[[str, Sequence[Any]], Sequence[Any]]
-"""``source(feature, rows) -> values``, one for each row, None where there is none."""
+MANY = 0.1
+"""A share of rows that lack something from which on a warning is given."""
 
 
 class Decisions(NamedTuple):
@@ -41,12 +43,46 @@ class Decisions(NamedTuple):
     """(n) what each row paid."""
     acquired: Flags
     """(n, m) which features each row paid for."""
+    unavailable: Flags
+    """(n, m) which features it was denied."""
+    reasons: dict[str, str]
+    """Why features were unavailable: the last reason of each."""
     certain: Flags
-    """(n) whether the forest's label is known; False where a limit stopped the row."""
+    """(n) whether no value still unknown can change the forest's label."""
+    limited: Flags
+    """(n) whether the limit ended the questions."""
     bounds: Floats
     """(n, 2) between what the label's share of the votes lies."""
     rounds: int
     """How often the source was asked, all features of a round counted once."""
+
+
+class Progress(NamedTuple):
+    """What is known of all rows, and what is decided of them; rounds fill it."""
+
+    values: Floats
+    """(n, m) NaN where nothing is known."""
+    ledger: Ledger
+    paid: Flags
+    denied: Flags
+    reasons: dict[str, str]
+    labels: Ids
+    certain: Flags
+    complete: Flags
+    limited: Flags
+    bounds: Floats
+
+
+class Got(NamedTuple):
+    """What a source delivered of one feature for some rows."""
+
+    values: Floats
+    had: Flags
+    """Which of them it delivered."""
+    reason: str = ""
+    """Why not the others."""
+    failure: Exception | None = None
+    """What ends all questions."""
 
 
 def decide_rows(
@@ -57,70 +93,123 @@ def decide_rows(
     known: Mapping[str, Sequence[Any]],
     answer: Answer,
     limit: float,
-    unavailable: Policy,
+    rule: FailureRule,
     in_flight: int,
     pool: Executor,
     tell: Callable[[int], None] = lambda decided: None,
 ) -> Decisions:
     """Decide all rows; ``in_flight`` calls of the source at a time. ``tell`` hears how many are decided."""
-    check_policy(unavailable)
-    n = len(rows)
-    ledger = open_ledger(n, forest.costs)
-    values = np.full((n, len(forest.schema.names)), np.nan)
-    paid = np.zeros(values.shape, bool)
-    _take_known(forest, known, values, ledger.acquired, ledger.opened)
-    labels = np.full(n, -1, np.int32)
-    certain, complete = np.zeros(n, bool), np.zeros(n, bool)
-    bounds = np.zeros((n, 2))
+    n, m = len(rows), len(forest.schema.names)
+    state = Progress(
+        values=np.full((n, m), np.nan),
+        ledger=open_ledger(n, forest.costs),
+        paid=np.zeros((n, m), bool),
+        denied=np.zeros((n, m), bool),
+        reasons={},
+        labels=np.full(n, -1, np.int32),
+        certain=np.zeros(n, bool),
+        complete=np.zeros(n, bool),
+        limited=np.zeros(n, bool),
+        bounds=np.zeros((n, 2)),
+    )
+    _take_known(forest, known, state)
     waiting: Ids = np.arange(n, dtype=np.int32)
     rounds = 0
     walked = walked_for(forest, answer)
     with _callers(in_flight) as callers:
         while True:
-            look = look_at(forest, walked, values, ledger, waiting, answer, limit, pool)
+            look = look_at(forest, walked, state.values, state.ledger, waiting, answer, limit, pool)
             done = look.needs < 0
-            labels[waiting[done]], certain[waiting[done]] = look.labels[done], look.certain[done]
-            complete[waiting[done]] = look.complete[done]
-            for i in np.flatnonzero(done):
-                bounds[waiting[i]] = _bounds(forest, look.least[i], look.most[i], int(look.labels[i]))
+            _note(forest, look, done, waiting, state)
             tell(n - int((~done).sum()))
             waiting, needs = waiting[~done], look.needs[~done]
             if not len(waiting):
                 break
             rounds += 1
-
-            def ask(j: int, who: Ids) -> tuple[Floats, Flags]:
-                return _ask(forest, source, j, [rows[i] for i in who], unavailable)
-
-            groups = [(int(j), waiting[needs == j]) for j in np.unique(needs)]
-            futures = [callers.submit(ask, j, who) for j, who in groups]
-            failed: Exception | None = None
-            for (j, who), future in zip(groups, futures, strict=True):
-                try:
-                    values[who, j], had = future.result()
-                except CancelledError:
-                    continue
-                except Exception as error:
-                    failed = failed or error
-                    for other in futures:
-                        other.cancel()  # calls that were not begun
-                    continue
-                ledger.acquired[who, j] = True
-                _charge(forest, ledger.opened, ledger.spent, who[had], j)
-                paid[who[had], j] = True
-            if failed is not None:
-                raise _with_what_was_paid(failed, forest, values, paid)
+            _ask_round(forest, source, rows, waiting, needs, rule, callers, state)
     proba = None
     if answer == Answer.PROBA:
-        total = scores(forest, values, pool)
-        proba = np.where(complete[:, None], shares(total, forest.voting), np.nan)
-    answers = np.array(forest.classes)[labels]
-    return Decisions(answers, proba, ledger.spent, paid, certain, bounds, rounds)
+        total = scores(forest, state.values, pool)
+        proba = np.where(state.complete[:, None], shares(total, forest.voting), np.nan)
+    warn_of_denied(forest, state.denied)
+    return Decisions(
+        labels=np.array(forest.classes)[state.labels],
+        proba=proba,
+        spent=state.ledger.spent,
+        acquired=state.paid,
+        unavailable=state.denied,
+        reasons=state.reasons,
+        certain=state.certain,
+        limited=state.limited,
+        bounds=state.bounds,
+        rounds=rounds,
+    )
 
 
-def _with_what_was_paid(error: Exception, forest: Forest, values: Floats, paid: Flags) -> Exception:
+def _note(forest: Forest, look: Any, done: Flags, waiting: Ids, state: Progress) -> None:
+    """Note the answers of rows that need nothing more."""
+    who = waiting[done]
+    state.labels[who], state.certain[who] = look.labels[done], look.certain[done]
+    state.complete[who], state.limited[who] = look.complete[done], look.limited[done]
+    for i in np.flatnonzero(done):
+        state.bounds[waiting[i]] = _bounds(forest, look.least[i], look.most[i], int(look.labels[i]))
+
+
+def _ask_round(
+    forest: Forest,
+    source: Source,
+    rows: Sequence[Any],
+    waiting: Ids,
+    needs: Ids,
+    rule: FailureRule,
+    callers: Executor,
+    state: Progress,
+) -> None:
+    """Ask once for every feature that rows wait for; what has come is kept and paid for, whatever fails."""
+
+    def ask(j: int, who: Ids) -> Got:
+        return _ask(forest, source, j, [rows[i] for i in who], rule)
+
+    groups = [(int(j), waiting[needs == j]) for j in np.unique(needs)]
+    futures = [callers.submit(ask, j, who) for j, who in groups]
+    failed: Exception | None = None
+    for (j, who), future in zip(groups, futures, strict=True):
+        try:
+            got = future.result()
+        except CancelledError:
+            continue
+        state.values[who, j], state.ledger.acquired[who, j] = got.values, True
+        _charge(forest, state.ledger, who[got.had], j)
+        state.paid[who[got.had], j], state.denied[who[~got.had], j] = True, True
+        if got.reason:
+            state.reasons[forest.schema.names[j]] = got.reason
+        if got.failure is not None:
+            failed = failed or got.failure
+            for other in futures:
+                other.cancel()  # calls that were not begun
+    if failed is not None:
+        raise _with_what_was_paid(failed, forest, state)
+
+
+def warn_of_denied(forest: Forest, denied: Flags) -> None:
+    """Say so when many rows lacked something."""
+    lacking, by_feature = int(denied.any(axis=1).sum()), denied.sum(axis=0)
+    if lacking and lacking >= MANY * len(denied):
+        worst = np.argsort(-by_feature, kind="stable")[:3]
+        named = ", ".join(f"{forest.schema.names[j]!r} ({by_feature[j]:,})" for j in worst if by_feature[j])
+        warnings.warn(
+            f"{lacking:,} of {len(denied):,} rows lacked features that could not be had: {named}; "
+            "see `unavailable` and `reasons` of the answers",
+            UnusualData,
+            stacklevel=5,
+        )
+
+
+def _with_what_was_paid(error: Exception, forest: Forest, state: Progress) -> Exception:
     """The error, carrying what was paid for so that nothing need be paid twice."""
-    if isinstance(error, FeatureUnavailable):
+    if isinstance(error, AcquisitionError):
+        values, paid = state.values, state.paid
+        error.spent = state.ledger.spent
         error.known = {
             forest.schema.names[j]: [
                 _shown(forest, j, value) if had else None
@@ -155,9 +244,8 @@ def _bounds(forest: Forest, least: Floats, most: Floats, label: int) -> tuple[fl
     return share, share
 
 
-def _take_known(
-    forest: Forest, known: Mapping[str, Sequence[Any]], values: Floats, have: Flags, opened: Flags
-) -> None:
+def _take_known(forest: Forest, known: Mapping[str, Sequence[Any]], state: Progress) -> None:
+    values, ledger = state.values, state.ledger
     for name, column in known.items():
         if name not in forest.schema.names:
             raise InvalidData(f"{name!r} is not a feature of this forest; {near(name, forest.schema.names)}")
@@ -166,65 +254,30 @@ def _take_known(
         j = forest.schema.names.index(name)
         for i, value in enumerate(column):
             if value is not None:
-                have[i, j] = True
-                if value is not UNAVAILABLE:
+                ledger.acquired[i, j] = True
+                if value is UNAVAILABLE:
+                    state.denied[i, j] = True
+                else:
                     values[i, j] = number_of(forest, j, value)
-                    opened[i, forest.costs.group[j]] = True
+                    ledger.opened[i, forest.costs.group[j]] = True
 
 
-def _ask(forest: Forest, source: Source, j: int, who: list[Any], unavailable: Policy) -> tuple[Floats, Flags]:
-    """Values of one feature for some rows, and which of them could be had."""
-    name = forest.schema.names[j]
-    values = np.full(len(who), np.nan)
-    had = np.zeros(len(who), bool)
-    missing = list(range(len(who)))
-    attempt = 1
-    while missing:
-        error = _fill(forest, source, j, who, missing, values, had)
-        missing = [i for i in missing if not had[i]]
-        if error is None or not try_again(unavailable, name, error, attempt):
-            break
-        attempt += 1
-    return values, had
-
-
-def _fill(
-    forest: Forest,
-    source: Source,
-    j: int,
-    who: list[Any],
-    missing: list[int],
-    values: Floats,
-    had: Flags,
-) -> Exception | None:
-    """Ask once for the rows without a value; the last thing that went wrong, None if nothing did."""
-    name = forest.schema.names[j]
+def _ask(forest: Forest, source: Source, j: int, who: list[Any], rule: FailureRule) -> Got:
+    """Ask for one feature of some rows until all have a value, or there is no use in trying again."""
+    got = Got(np.full(len(who), np.nan), np.zeros(len(who), bool))
+    name, attempt = forest.schema.names[j], 1
     try:
-        answers = source(name, [who[i] for i in missing])
-        if isinstance(answers, Mapping):
-            return InvalidData(
-                f"the source gave {name!r} by key; it must list a value for each row, in order"
-            )
-        answers = list(answers)
-    except Exception as error:
-        return error
-    if len(answers) != len(missing):
-        return InvalidData(f"the source gave {len(answers)} values of {name!r} for {len(missing)} rows")
-    wrong: Exception | None = None
-    for i, answer in zip(missing, answers, strict=True):
-        if answer is None or answer is UNAVAILABLE:
-            wrong = InvalidData(f"the source has no value of {name!r} for {who[i]!r}")
-            continue
-        try:
-            values[i] = number_of(forest, j, answer)
-            had[i] = True
-        except Exception as error:
-            wrong = error
-    return wrong
+        while (error := fill(forest, source, j, who, got.values, got.had)) is not None:
+            if not rule.tries_again(name, error, attempt):
+                return got._replace(reason=rule.give_up(name, error))
+            attempt += 1
+    except Exception as failure:  # also one of the policy itself
+        return got._replace(failure=failure)
+    return got
 
 
-def _charge(forest: Forest, opened: Flags, spent: Floats, who: Ids, j: int) -> None:
-    group = forest.costs.group[j]
+def _charge(forest: Forest, ledger: Ledger, who: Ids, j: int) -> None:
+    opened, spent, group = ledger.opened, ledger.spent, forest.costs.group[j]
     later, first = price(forest.costs, j, True), price(forest.costs, j, False)
     spent[who] += np.where(opened[who, group], later, first)
     opened[who, group] = True

@@ -4,82 +4,80 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Awaitable, Callable
-from typing import Any, Literal, TypeAlias
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
+from budgetforest.acquisition.failures import FailureRule, WrongAnswer, check_source, drop
 from budgetforest.acquisition.session import UNAVAILABLE, Acquisition, Decision, number_of
-from budgetforest.runtime.errors import FeatureUnavailable, InvalidParameter
+from budgetforest.runtime.errors import (
+    AcquisitionError,
+    FeatureUnavailable,
+    InvalidParameter,
+    InvalidValue,
+)
 
-Policy: TypeAlias = Literal["route", "raise"] | Callable[[str, Exception, int], bool]
-"""What to do when a feature cannot be had: follow the learned side of missing values and pay nothing, raise,
-or ask a function of (feature, error, attempt) whether to try again."""
+ONE_ROW = "of a feature's name that returns its value"
 
 
-def decide(flow: Acquisition, source: Callable[[str], Any], unavailable: Policy = "route") -> Decision:
+def decide(flow: Acquisition, source: Callable[[str], Any], rule: FailureRule) -> Decision:
     """Drive a row with ``source(feature) -> value``."""
-    check_policy(unavailable)
-    while flow.need is not None:
-        values = {name: _ask(flow, source, name, unavailable) for name in _trip(flow)}
-        _send(flow, values)
+    check_source(source, ONE_ROW)
+    with _with_what_was_paid(flow):
+        while flow.need is not None:
+            _send(flow, {name: _ask(flow, source, name, rule) for name in _trip(flow)})
     return flow.decide()
 
 
 async def decide_async(
     flow: Acquisition,
     source: Callable[[str], Awaitable[Any]],
-    unavailable: Policy = "route",
+    rule: FailureRule,
     timeout: float | None = None,
 ) -> Decision:
     """Drive a row with an awaitable source; what is worth one round trip is acquired at the same time."""
-    import asyncio  # not worth its time where it is not used
-
-    check_policy(unavailable)
-    while flow.need is not None:
-        names = _trip(flow)
-        tasks = [
-            asyncio.ensure_future(_ask_async(flow, source, name, unavailable, timeout)) for name in names
-        ]
-        try:
-            values = await asyncio.gather(*tasks)
-        except BaseException:
-            for task in tasks:
-                task.cancel()  # nobody waits for the others any more
-            await asyncio.gather(*tasks, return_exceptions=True)
-            raise
-        _send(flow, dict(zip(names, values, strict=True)))
+    check_source(source, ONE_ROW)
+    with _with_what_was_paid(flow):
+        while flow.need is not None:
+            await _trip_async(flow, source, rule, timeout)
     return flow.decide()
 
 
-def check_policy(unavailable: Any) -> None:
-    """Refuse what is no policy."""
-    if unavailable not in ("route", "raise") and not callable(unavailable):
-        raise InvalidParameter(
-            f"unavailable={unavailable!r} is unknown; take 'route', 'raise' or a function of "
-            "(feature, error, attempt) that tells whether to try again"
-        )
+async def _trip_async(
+    flow: Acquisition, source: Callable[[str], Awaitable[Any]], rule: FailureRule, timeout: float | None
+) -> None:
+    """One round trip; if it fails, what has come by then is kept and paid for."""
+    import asyncio  # not worth its time where it is not used
+
+    names = _trip(flow)
+    tasks = [asyncio.ensure_future(_ask_async(flow, source, name, rule, timeout)) for name in names]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()  # nobody waits for the others any more
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        came = zip(names, ended, strict=True)
+        _send(flow, {name: value for name, value in came if not isinstance(value, BaseException)})
 
 
-def try_again(unavailable: Policy, feature: str, error: Exception, attempt: int) -> bool:
-    """Whether a failed feature is asked for again; raises if that is the policy."""
-    if isinstance(error, InvalidParameter):
-        raise error
-    if unavailable == "raise":
-        raise FeatureUnavailable(
-            f"{feature!r} could not be acquired: {str(error) or repr(error)}; "
-            "pass unavailable='route' to go on without it"
-        ) from error
-    again = callable(unavailable) and unavailable(feature, error, attempt)
-    if inspect.isawaitable(again):
-        again.close() if inspect.iscoroutine(again) else None
-        raise InvalidParameter("unavailable is an async function; only predict_one_async awaits it")
-    return bool(again)
+@contextlib.contextmanager
+def _with_what_was_paid(flow: Acquisition) -> Iterator[None]:
+    """Errors carry what was paid for, so that nothing need be paid twice."""
+    try:
+        yield
+    except AcquisitionError as error:
+        error.known, error.spent = flow.bought, flow.spent
+        raise
 
 
 def checked(flow: Acquisition, feature: str, value: Any) -> Any:
     """A source's value, an error if it is none; None is a source that has nothing to say."""
     if value is None or value is UNAVAILABLE:
         raise FeatureUnavailable(f"the source returned {value!r}")
-    number_of(flow.forest, flow.forest.schema.names.index(feature), value)
+    try:
+        number_of(flow.forest, flow.forest.schema.names.index(feature), value)
+    except InvalidValue as error:
+        raise WrongAnswer(str(error)) from None
     return value
 
 
@@ -91,21 +89,23 @@ def _trip(flow: Acquisition) -> tuple[str, ...]:
 
 
 def _send(flow: Acquisition, values: dict[str, Any]) -> None:
-    with contextlib.suppress(StopIteration):
-        flow.send(values)
+    if values:
+        with contextlib.suppress(StopIteration):
+            flow.send(values)
 
 
-def _ask(flow: Acquisition, source: Callable[[str], Any], feature: str, unavailable: Policy) -> Any:
+def _ask(flow: Acquisition, source: Callable[[str], Any], feature: str, rule: FailureRule) -> Any:
     attempt = 1
     while True:
         try:
             value = source(feature)
             if inspect.isawaitable(value):
-                value.close() if inspect.iscoroutine(value) else None
+                drop(value)
                 raise InvalidParameter("the source is asynchronous; use predict_one_async")
             return checked(flow, feature, value)
         except Exception as error:
-            if not try_again(unavailable, feature, error, attempt):
+            if not rule.tries_again(feature, error, attempt):
+                flow.reasons[feature] = rule.give_up(feature, error)
                 return UNAVAILABLE
         attempt += 1
 
@@ -114,7 +114,7 @@ async def _ask_async(
     flow: Acquisition,
     source: Callable[[str], Awaitable[Any]],
     feature: str,
-    unavailable: Policy,
+    rule: FailureRule,
     timeout: float | None,
 ) -> Any:
     import asyncio
@@ -127,13 +127,7 @@ async def _ask_async(
                 raise InvalidParameter("the source returned a value, not an awaitable; use predict_one")
             return checked(flow, feature, await asyncio.wait_for(coming, timeout))
         except Exception as error:
-            if not await _try_again_async(unavailable, feature, error, attempt):
+            if not await rule.tries_again_async(feature, error, attempt):
+                flow.reasons[feature] = rule.give_up(feature, error)
                 return UNAVAILABLE
         attempt += 1
-
-
-async def _try_again_async(unavailable: Any, feature: str, error: Exception, attempt: int) -> bool:
-    """The same for a policy that may be awaited, as one that backs off wants to be."""
-    if inspect.iscoroutinefunction(unavailable) and not isinstance(error, InvalidParameter):
-        return bool(await unavailable(feature, error, attempt))
-    return try_again(unavailable, feature, error, attempt)

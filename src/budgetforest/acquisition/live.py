@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from budgetforest.acquisition.drivers import Policy, decide, decide_async
+from budgetforest.acquisition.drivers import decide, decide_async
+from budgetforest.acquisition.failures import Policy, check_source, failure_rule
 from budgetforest.acquisition.session import Acquisition, Decision, acquire, checked_limit
 from budgetforest.runtime.errors import InvalidParameter
 from budgetforest.runtime.progress import row_progress
 from budgetforest.trees.forest import Forest
 
 if TYPE_CHECKING:
-    from budgetforest.acquisition.bulk import Decisions, Source
+    from budgetforest.acquisition.answers import Source, Values
+    from budgetforest.acquisition.bulk import Decisions
+
+
+Errors: TypeAlias = Sequence[type[Exception]] | type[Exception]
+"""Classes of errors that mean that a feature cannot be had."""
 
 
 class LiveAcquisition:
@@ -46,15 +53,19 @@ class LiveAcquisition:
         known: Mapping[str, Any] | None = None,
         limit: float | None = None,
         unavailable: Policy = "route",
+        unavailable_on: Errors = (),
         answer: str | None = None,
     ) -> Decision:
         """Decide one row with ``source(feature) -> value``, called once for each feature that is needed.
 
-        ``unavailable`` says what to do when the source fails, returns None or a bad value: "route" goes
-        on without the feature and without paying, "raise" raises, a function of (feature, error, attempt)
-        says whether to try again. ``limit`` is the most the row may pay.
+        A feature cannot be had if its source returns None or raises ``FeatureUnavailable``, a
+        ``TimeoutError``, a ``ConnectionError`` or an error of ``unavailable_on``. ``unavailable`` says what
+        to do then: "route" goes on without the feature and without paying, "raise" raises, a function of
+        (feature, error, attempt) says whether to try again. Any other error, and a value that the feature
+        cannot have, raise ``SourceFailed``. ``limit`` is the most the row may pay.
         """
-        return decide(self.acquire(known, answer=answer, limit=limit), source, unavailable)
+        rule = failure_rule(unavailable, unavailable_on)
+        return decide(self.acquire(known, answer=answer, limit=limit), source, rule)
 
     async def predict_one_async(
         self,
@@ -63,17 +74,18 @@ class LiveAcquisition:
         known: Mapping[str, Any] | None = None,
         limit: float | None = None,
         unavailable: Policy = "route",
+        unavailable_on: Errors = (),
         answer: str | None = None,
         latency: float = 0.0,
         timeout: float | None = None,
     ) -> Decision:
-        """The same with an awaitable source; each call may take ``timeout`` seconds.
+        """Decide one row as ``predict_one``, with an awaitable source; a call may take ``timeout`` seconds.
 
         With ``latency``, the cost of a round trip, features worth the same trip are acquired at the same
         time.
         """
         flow = self.acquire(known, answer=answer, limit=limit, latency=latency)
-        return await decide_async(flow, source, unavailable, timeout)
+        return await decide_async(flow, source, failure_rule(unavailable, unavailable_on), timeout)
 
     def predict_from(
         self,
@@ -83,6 +95,7 @@ class LiveAcquisition:
         known: Mapping[str, Sequence[Any]] | None = None,
         limit: float | None = None,
         unavailable: Policy = "route",
+        unavailable_on: Errors = (),
         answer: str | None = None,
         in_flight: int = 1,
         progress: bool | None = None,
@@ -91,11 +104,15 @@ class LiveAcquisition:
 
         ``rows`` are whatever the source knows them by: numbers, keys, records. Columns of ``known`` have None
         where a value is not known. In every round the source is called once for each feature that rows wait
-        for, with all of them, at most ``in_flight`` calls at a time.
+        for, with all of them, at most ``in_flight`` calls at a time. It returns a value for each of them in
+        their order, or a mapping or a series that is indexed by them. What cannot be had, and what is a
+        mistake, is as for ``predict_one``.
         """
         from budgetforest.acquisition.bulk import check_in_flight, decide_rows
 
         self._check_trained()
+        check_source(source, "of a feature's name and rows that returns their values")
+        rule = failure_rule(unavailable, unavailable_on)
         if hasattr(rows, "columns"):
             raise InvalidParameter(
                 "rows is a dataframe; pass what the source knows its rows by, as rows.index"
@@ -110,8 +127,42 @@ class LiveAcquisition:
                 known=known or {},
                 answer=self._answer(answer),
                 limit=checked_limit(limit, len(self.forest_.costs.cost)),
-                unavailable=unavailable,
+                rule=rule,
                 in_flight=check_in_flight(in_flight),
                 pool=pool,
                 tell=tell,
             )
+
+    async def predict_from_async(
+        self,
+        source: Callable[[str, Sequence[Any]], Awaitable[Values]],
+        rows: Sequence[Any],
+        *,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> Decisions:
+        """Decide many rows as ``predict_from``, whose ``options`` it takes, with an awaitable source.
+
+        The source runs in the caller's event loop, each call for ``timeout`` seconds at most; rows are
+        decided in a thread beside it.
+        """
+        import asyncio
+
+        check_source(source, "of a feature's name and rows that returns an awaitable of their values")
+        loop, stopped = asyncio.get_running_loop(), False
+
+        async def call(feature: str, asked: Sequence[Any]) -> Values:
+            coming = source(feature, asked)
+            if not inspect.isawaitable(coming):
+                raise InvalidParameter("the source returned values, not an awaitable; use predict_from")
+            return await asyncio.wait_for(coming, timeout)
+
+        def ask(feature: str, asked: Sequence[Any]) -> Values:
+            if stopped:  # nobody waits for the answers any more
+                raise InvalidParameter("predict_from_async was cancelled")
+            return asyncio.run_coroutine_threadsafe(call(feature, asked), loop).result()
+
+        try:
+            return await asyncio.to_thread(self.predict_from, ask, rows, **options)
+        finally:
+            stopped = True

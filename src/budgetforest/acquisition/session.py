@@ -96,8 +96,12 @@ class Decision(NamedTuple):
     spent: float
     acquired: tuple[str, ...]
     """What was paid for, in order."""
-    unavailable: tuple[str, ...]
-    """What could not be had."""
+    unavailable: dict[str, str]
+    """What could not be had, and why."""
+    at_stake: dict[str, float]
+    """How far each of these might still move the belief, as ``Need.moves``."""
+    limited: bool
+    """Whether the limit ended the questions."""
     trees_used: int
     """How many trees had nothing more to say."""
     certain: bool
@@ -124,8 +128,13 @@ class Decision(NamedTuple):
             value = "unavailable" if s.value is UNAVAILABLE else f"= {s.value!r}"
             lines.append(f"{s.feature} {value} (cost {s.cost:g}, {s.trees} trees used it); {what}: {votes}")
         if self.unavailable:
-            verb = "was" if len(self.unavailable) == 1 else "were"
-            lines.append(f"without {', '.join(self.unavailable)}, which {verb} unavailable")
+            lost = (
+                f"{name} ({reason}; might move the belief by {self.at_stake[name]:.2g})"
+                for name, reason in self.unavailable.items()
+            )
+            lines.append(f"without {', '.join(lost)}")
+        if self.limited:
+            lines.append("stopped by the limit: trees would ask for more than the row may pay")
         sure = "certain" if self.certain else f"believed to {max(self.belief):.0%}, not certain"
         share = f"{self.bounds[0]:.0%} to {self.bounds[1]:.0%} of the votes"
         if scored:
@@ -199,6 +208,8 @@ class Acquisition(Generator[Need, Any, Decision]):
         self.latency = float(latency)
         self.spent = 0.0
         self.trace: list[Step] = []
+        self.reasons: dict[str, str] = {}
+        """Why features are unavailable, as far as somebody said so."""
         self._column = {name: j for j, name in enumerate(forest.schema.names)}
         self._prices = Prices._make(column.tolist() for column in forest.costs.bare)
         self._group: list[int] = self._prices.group
@@ -316,6 +327,12 @@ class Acquisition(Generator[Need, Any, Decision]):
         return self._certain_label() is not None or max(self._state.belief) >= self.forest.enough
 
     @property
+    def bought(self) -> dict[str, Any]:
+        """The values that were paid for."""
+        names = {self.forest.schema.names[j] for j in self._acquired}
+        return {each.feature: each.value for each in self.trace if each.feature in names}
+
+    @property
     def limited(self) -> bool:
         """Whether the limit ended the questions: trees wait for what the row may not pay."""
         decided = self.answer == Answer.LABEL and self._is_decided()
@@ -334,19 +351,23 @@ class Acquisition(Generator[Need, Any, Decision]):
         if self.answer == Answer.LABEL:
             wanted.sort(key=lambda j: (price[j] > 0, -self._worth(j) / price[j] if price[j] else 0.0, j))
         best, *others = wanted
-        names, n_trees = self.forest.schema.names, self.forest.n_trees
-        mean = BELIEF * (1 if self.forest.voting == Voting.SCORES else n_trees)
+        names = self.forest.schema.names
         return Need(
             feature=names[best],
             cost=price[best],
             group=self.forest.costs.group_names[self._group[best]],
             spent=self.spent,
-            moves=scores.get(best, 0) / mean,
+            moves=self._moves(best),
             trees=self._state.uses(best),
-            of_trees=n_trees,
+            of_trees=self.forest.n_trees,
             also=tuple(names[j] for j in others),
             together=tuple(names[j] for j in self._together(best, others, price, scores)),
         )
+
+    def _moves(self, j: int) -> float:
+        """How far a feature may move the belief (``Need.moves``)."""
+        trees = 1 if self.forest.voting == Voting.SCORES else max(self.forest.n_trees, 1)
+        return self._state.scores.get(j, 0) / (BELIEF * trees)
 
     def _worth(self, j: int) -> int:
         """How far a price may move the belief: with the first of a sensor come the others for nothing.
@@ -397,13 +418,16 @@ class Acquisition(Generator[Need, Any, Decision]):
             chosen: list[Any] = votes if exhausted else believed
             label = chosen.index(max(chosen))
         belief = self._as_shares([belief / BELIEF for belief in believed])
+        lost = {forest.schema.names[j]: j for j in self._unavailable}
         proba = self._as_shares(votes) if self.answer == Answer.PROBA and exhausted else None
         return Decision(
             label=forest.classes[label],
             proba=proba,
             spent=self.spent,
             acquired=tuple(forest.schema.names[j] for j in self._acquired),
-            unavailable=tuple(forest.schema.names[j] for j in self._unavailable),
+            unavailable={name: self.reasons.get(name, "unavailable") for name in lost},
+            at_stake={name: self._moves(j) for name, j in lost.items()},
+            limited=self.limited,
             trees_used=settled,
             certain=certain,
             belief=belief,

@@ -45,11 +45,6 @@ def acquire(
     while (need := flow.need) is not None:
         _describe(flow, need)
         _send(flow, need, schema)
-    if flow.limited:
-        click.echo(
-            f"the limit of {limit:g} ended the questions: what trees wait for costs more than is left",
-            err=True,
-        )
     decision = flow.decide()
     if as_json:
         write_json(decision._asdict() | {"trace": [step._asdict() for step in decision.trace]})

@@ -49,6 +49,8 @@ class Look(NamedTuple):
     """(n) whether that label is certain."""
     complete: Flags
     """(n) whether all was asked that trees ask for, so that scores are known."""
+    limited: Flags
+    """(n) whether trees ask for more than the row may pay."""
     least: Floats
     """(n, k) what is certain for each class."""
     most: Floats
@@ -72,6 +74,7 @@ def look_at(
         np.full(n, forest.prior.argmax(), np.int32),
         np.ones(n, bool),
         np.ones(n, bool),
+        np.zeros(n, bool),
         np.zeros((n, k)),
         np.zeros((n, k)),
     )
@@ -178,7 +181,7 @@ def look_rows(
         start_row(forest, X, i, ledger, q)
         for c in range(k):
             look.least[r, c], look.most[r, c] = least_of(q, c), q.sums[2 * k + c]
-        look.needs[r], look.labels[r], look.certain[r] = look_row(
+        look.needs[r], look.labels[r], look.certain[r], look.limited[r] = look_row(
             forest, X, i, prices, ledger, labels_only, limit, enough, q
         )
         # also if the rest cannot be had
@@ -196,27 +199,27 @@ def look_row(
     limit: float,
     enough: int,
     q: State,
-) -> tuple[int, int, bool]:
-    """One row, given what its trees say: (need, label, certain)."""
+) -> tuple[int, int, bool, bool]:
+    """One row, given what its trees say: (need, label, certain, limited)."""
     label, leader = certain_label(q, forest.slack), leader_of(q.believed)
     # for probabilities nothing else ends the questions, but a limit
     if all_settled(q):
-        return -1, final_label(forest, X, i, q), True
+        return -1, final_label(forest, X, i, q), True, False
     if labels_only and label >= 0:
-        return -1, label, True
+        return -1, label, True, False
     # trees ask only for what cannot be had
     if next_in_turn(forest, X, i, prices, ledger, np.inf, q) < 0:
-        return -1, final_label(forest, X, i, q) if label < 0 else label, label >= 0
+        return -1, final_label(forest, X, i, q) if label < 0 else label, label >= 0, False
     if labels_only and q.believed[leader] >= enough:
-        return -1, leader, False
+        return -1, leader, False, False
     if labels_only:
         need = next_feature(forest, X, i, prices, ledger, limit, q)
     else:
         need = next_in_turn(forest, X, i, prices, ledger, limit, q)
     # trees ask for what the row may not pay
     if need < 0 and label < 0:
-        return -1, leader, False
-    return need, label, label >= 0
+        return -1, leader, False, True
+    return need, label, label >= 0, need < 0
 
 
 @inner

@@ -96,7 +96,7 @@ def record_rows(
         while True:
             # before the look, so that the state at the start and after the last feature are recorded too
             record_step(i, place, ledger, q, scored, course)
-            j, label, certain = look_row(forest, X, i, prices, ledger, labels_only, np.inf, enough, q)
+            j, label, certain, _ = look_row(forest, X, i, prices, ledger, labels_only, np.inf, enough, q)
             if j < 0:
                 break
             # there is room: ``charge`` counted the features of every row beforehand

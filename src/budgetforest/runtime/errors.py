@@ -8,7 +8,9 @@ BudgetForestError
 │   ├── InvalidParameter    a parameter outside its rule
 │   └── NotAModelFile       a file that is damaged, or is no model
 │       └── NewerModelFile  a model file of a later version
-├── FeatureUnavailable      a source could not deliver a feature, and the policy is to raise
+├── AcquisitionError        a row ended early; what was paid for so far is in its ``known`` and ``spent``
+│   ├── FeatureUnavailable  a feature cannot be had: raised by sources, and to callers if they ask for it
+│   └── SourceFailed        a source raised another error, or returned what no feature can be
 ├── ClusterFailed           workers that cannot be used, or a scheduler that is lost
 └── MissingExtra            (also an ImportError) an optional package is absent
 
@@ -56,15 +58,25 @@ class NewerModelFile(NotAModelFile):
     """A model file that a later version of this package has written."""
 
 
-class FeatureUnavailable(BudgetForestError):
-    """A source could not deliver a feature."""
+class AcquisitionError(BudgetForestError):
+    """A row ended before it was decided."""
 
-    known: dict[str, list[Any]]
-    """After ``predict_from``: the values that were paid for, None elsewhere."""
+    known: dict[str, Any]
+    """The values that were paid for; of ``predict_from`` a list for all rows, None elsewhere."""
+    spent: Any
+    """What was paid for them; of ``predict_from`` by row."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-        self.known = {}
+        self.known, self.spent = {}, 0.0
+
+
+class FeatureUnavailable(AcquisitionError):
+    """A feature cannot be had. Sources raise it; callers see it under ``unavailable="raise"``."""
+
+
+class SourceFailed(AcquisitionError):
+    """A source raised an unexpected error (its cause), or returned what the feature cannot be."""
 
 
 class ClusterFailed(BudgetForestError):

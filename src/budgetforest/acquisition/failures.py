@@ -1,0 +1,108 @@
+"""What happens when a source fails: which failures mean that a feature cannot be had, and which are mistakes.
+
+A feature *cannot be had* if its source raises ``FeatureUnavailable``, times out, loses its connection, or
+returns None: the row goes on without it. Everything else is a mistake in the source and is raised at once.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from budgetforest.runtime.errors import FeatureUnavailable, InvalidParameter, SourceFailed
+
+Policy: TypeAlias = Literal["route", "raise"] | Callable[[str, Exception, int], Any]
+"""What to do when a feature cannot be had: go on without it and pay nothing ("route"), raise, or ask a
+function of (feature, error, attempt) whether to try again."""
+UNAVAILABLE_ERRORS = (FeatureUnavailable, TimeoutError, ConnectionError)
+"""Errors of a source that mean that a feature cannot be had."""
+
+
+class FailureRule(NamedTuple):
+    """How the failures of a source are taken."""
+
+    policy: Policy
+    errors: tuple[type[Exception], ...]
+    """Those that mean that a feature cannot be had."""
+
+    def tries_again(self, feature: str, error: Exception, attempt: int) -> bool:
+        """Whether a failed feature is asked for again."""
+        again = self._again(feature, error, attempt)
+        if inspect.isawaitable(again):
+            drop(again)
+            raise InvalidParameter("unavailable is an async function; only predict_one_async awaits it")
+        return bool(again)
+
+    async def tries_again_async(self, feature: str, error: Exception, attempt: int) -> bool:
+        """Ask a policy that may want to be awaited, as one that backs off does."""
+        again = self._again(feature, error, attempt)
+        return bool(await again if inspect.isawaitable(again) else again)
+
+    def _again(self, feature: str, error: Exception, attempt: int) -> Any:
+        if isinstance(error, InvalidParameter):
+            raise error
+        return callable(self.policy) and self.policy(feature, error, attempt)
+
+    def give_up(self, feature: str, error: Exception) -> str:
+        """The reason why a feature cannot be had; raises where that is no reason to go on without it."""
+        if not isinstance(error, self.errors):
+            raise SourceFailed(
+                f"the source of {feature!r} failed: {told(error)}{self._hint(error)}"
+            ) from error
+        if self.policy == "raise":
+            raise FeatureUnavailable(
+                f"{feature!r} could not be acquired: {told(error)}; "
+                "pass unavailable='route' to go on without it"
+            ) from error
+        return told(error)
+
+    def _hint(self, error: Exception) -> str:
+        if isinstance(error, WrongAnswer):
+            return ""
+        return (
+            f"; if {type(error).__name__} means that a feature cannot be had, pass "
+            f"unavailable_on=({type(error).__name__},), or raise FeatureUnavailable"
+        )
+
+
+class WrongAnswer(Exception):
+    """A source returned something that is no value of the feature."""
+
+
+def failure_rule(unavailable: Any, unavailable_on: Any = ()) -> FailureRule:
+    """The rule of a caller, checked."""
+    if unavailable not in ("route", "raise") and not callable(unavailable):
+        raise InvalidParameter(
+            f"unavailable={unavailable!r} is unknown; take 'route', 'raise' or a function of "
+            "(feature, error, attempt) that tells whether to try again"
+        )
+    kinds = tuple(unavailable_on) if isinstance(unavailable_on, Iterable) else (unavailable_on,)
+    for kind in kinds:
+        if not (isinstance(kind, type) and issubclass(kind, Exception)):
+            raise InvalidParameter(
+                f"unavailable_on has {kind!r}; it must list classes of exceptions, as (httpx.TransportError,)"
+            )
+    return FailureRule(unavailable, UNAVAILABLE_ERRORS + kinds)
+
+
+def check_source(source: Any, form: str) -> None:
+    """Refuse a source that cannot be called."""
+    if callable(source):
+        return
+    row = " (pass row.__getitem__ for a row that is at hand)" if hasattr(source, "__getitem__") else ""
+    raise InvalidParameter(f"source is a {type(source).__name__}; it must be a function {form}{row}")
+
+
+def told(error: Exception) -> str:
+    """An error in words."""
+    if isinstance(error, WrongAnswer | FeatureUnavailable):
+        return str(error)
+    name, text = type(error).__name__, str(error)
+    return f"{name}: {text}" if text else name
+
+
+def drop(awaitable: Any) -> None:
+    """Let go of what nobody will await."""
+    if inspect.iscoroutine(awaitable):
+        awaitable.close()

@@ -1,0 +1,365 @@
+"""Failures are failures: mistakes of a source are told, and what cannot be had is not evidence."""
+
+import asyncio
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+from budgetforest import (
+    UNAVAILABLE,
+    BudgetForestClassifier,
+    FeatureUnavailable,
+    InvalidParameter,
+    SourceFailed,
+    UnusualData,
+)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def model(rows):
+    X, y = rows
+    return BudgetForestClassifier(budget=5, max_trees=20, random_state=0).fit(X[:400], y[:400])
+
+
+@pytest.fixture
+def new(rows):
+    return rows[0][400:]
+
+
+def test_with_nothing_available_the_belief_is_the_base_rate(model, rows):
+    decision = model.predict_one(lambda feature: None)
+    base = np.bincount(rows[1][:400])
+    assert decision.spent == 0
+    assert not decision.certain
+    assert decision.belief[1] == pytest.approx(model.forest_.prior[1] / model.forest_.prior.sum(), abs=1e-5)
+    assert decision.belief[1] == pytest.approx(base[1] / base.sum(), abs=0.02)
+
+
+@pytest.mark.parametrize("wrap", [lambda row: row, dict, lambda row: row.to_numpy(), list])
+def test_a_source_that_cannot_be_called_is_refused(model, new, wrap):
+    with pytest.raises(InvalidParameter, match=r"source is a \w+; it must be a function of a feature's name"):
+        model.predict_one(wrap(new.iloc[0]))
+    with pytest.raises(InvalidParameter, match="must be a function of a feature's name and rows"):
+        model.predict_from(wrap(new.iloc[0]), new.index)
+    with pytest.raises(InvalidParameter, match="must be a function"):
+        asyncio.run(model.predict_one_async(wrap(new.iloc[0])))
+
+
+def misspelt(feature):
+    return no_such_name  # noqa: F821
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        (misspelt, "NameError: name 'no_such_name' is not defined"),
+        (lambda feature: {}[feature], "KeyError"),
+        (lambda feature: "1.5", "value of '.*' is '1.5'; it must be a finite number"),
+        (lambda feature: np.array([1.0]), r"value of '.*' is array\(\[1\.\]\); it must"),
+        (lambda feature: pd.Series([1.0]), r"value of '.*' is 0 +1\.0"),
+        (lambda feature: math.inf, "value of '.*' is inf"),
+        (lambda feature: (1.0,), r"value of '.*' is \(1.0,\)"),
+    ],
+)
+def test_mistakes_of_a_source_are_raised_at_once(model, source, told):
+    with pytest.raises(SourceFailed, match=f"the source of '.*' failed: {told}"):
+        model.predict_one(source)
+
+    async def later(feature):
+        return source(feature)
+
+    with pytest.raises(SourceFailed, match=told):
+        asyncio.run(model.predict_one_async(later))
+    with pytest.raises(SourceFailed, match=r"the source of '.*' failed"):
+        model.predict_from(lambda feature, rows: [source(feature) for _ in rows], range(3))
+
+
+def test_the_error_keeps_what_was_paid_for(model, new):
+    row, asked = new.iloc[1], []
+
+    def source(feature):
+        asked.append(feature)
+        if len(asked) == 2:
+            raise ZeroDivisionError
+        return row[feature]
+
+    with pytest.raises(SourceFailed, match="ZeroDivisionError; if ZeroDivisionError means") as caught:
+        model.predict_one(source)
+    assert caught.value.known == {asked[0]: row[asked[0]]}
+    assert caught.value.spent == 1
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [FeatureUnavailable("closed"), TimeoutError(), ConnectionResetError(), LookupError("no such test")],
+)
+def test_errors_that_mean_unavailable(model, new, error):
+    row = new.iloc[0]
+    lost = model.acquire().need.feature
+
+    def source(feature):
+        if feature == lost:
+            raise error
+        return row[feature]
+
+    decision = model.predict_one(source, unavailable_on=LookupError)
+    assert list(decision.unavailable) == [lost]
+    assert str(error) in decision.unavailable[lost]
+    assert lost not in decision.acquired
+    assert decision.at_stake[lost] >= 0
+    with pytest.raises(FeatureUnavailable, match=f"'{lost}' could not be acquired"):
+        model.predict_one(source, unavailable="raise", unavailable_on=(LookupError,))
+
+
+@pytest.mark.parametrize("kinds", ["TimeoutError", [1], KeyboardInterrupt, (ValueError, "x")])
+def test_unavailable_on_lists_classes_of_errors(model, kinds):
+    with pytest.raises(InvalidParameter, match=r"unavailable_on has .*; it must list classes of exceptions"):
+        model.predict_one(lambda feature: 0.0, unavailable_on=kinds)
+
+
+def test_a_policy_is_asked_before_a_mistake_is_raised(model, new):
+    row, attempts = new.iloc[0], []
+
+    def source(feature):
+        attempts.append(feature)
+        if len(attempts) == 1:
+            raise RuntimeError("overloaded")
+        return row[feature]
+
+    decision = model.predict_one(source, unavailable=lambda feature, error, attempt: attempt < 3)
+    assert not decision.unavailable
+    attempts.clear()
+    with pytest.raises(SourceFailed, match="overloaded"):
+        model.predict_one(source, unavailable=lambda feature, error, attempt: False)
+
+
+# Many rows ------------------------------------------------------------------------------------------
+
+
+def shuffled(column):
+    return column.sample(frac=1, random_state=1)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda column: column,
+        shuffled,
+        lambda column: shuffled(column).to_dict(),
+        lambda column: column.to_numpy(),
+        lambda column: column.tolist(),
+        iter,
+    ],
+)
+def test_values_are_matched_by_index_keys_or_order(model, new, answer):
+    found = model.predict_from(lambda feature, rows: answer(new[feature].loc[rows]), new.index)
+    np.testing.assert_array_equal(found.labels, model.predict(new))
+    np.testing.assert_allclose(found.spent, model.acquisition_cost(new))
+    assert not found.unavailable.any()
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (lambda column: column.to_frame(), "it returned a dataframe; it must return a value for each row"),
+        (lambda column: column.tolist()[1:], r"it returned \d+ values for \d+ rows"),
+        (lambda column: column.reset_index(drop=True), "it returned a value for 0, which was not asked for"),
+        (lambda column: pd.concat([column, column.iloc[:1]]), "it returned more than one value for 400"),
+        (lambda column: column.to_frame().to_numpy(), r"it returned an array of shape \(\d+, 1\)"),
+        (lambda column: column.astype(str), r"for 400, value of '.*' is '[\d.]+'"),
+        (lambda column: "12", "it returned '12'; it must return a value for each row"),
+        (lambda column: 3.5, r"it returned 3\.5; it must return a value for each row"),
+    ],
+)
+def test_answers_that_match_no_rows_are_refused(model, new, answer, told):
+    with pytest.raises(SourceFailed, match=f"the source of '.*' failed: {told}"):
+        model.predict_from(lambda feature, rows: answer(new[feature].loc[rows]), new.index)
+
+
+def test_a_zero_that_was_not_asked_for_is_seen(model, new):
+    with pytest.raises(SourceFailed, match="value for 0, which was not asked for"):
+        model.predict_from(lambda feature, rows: {0: 1.0}, new.index)
+
+
+def test_rows_that_a_mapping_lacks_are_unavailable(model, new):
+    lost = new.index[3]
+    first = model.acquire().need.feature
+
+    def source(feature, rows):
+        return new[feature].loc[[row for row in rows if (feature, row) != (first, lost)]]
+
+    found = model.predict_from(source, new.index)
+    j = model.forest_.schema.names.index(first)
+    assert found.unavailable[3, j]
+    assert found.unavailable.sum() == 1
+    assert found.reasons == {first: f"the source has no value for {lost}"}
+    others = np.arange(len(new)) != 3
+    np.testing.assert_array_equal(found.labels[others], model.predict(new)[others])
+
+
+def test_bulk_keeps_what_was_delivered_beside_a_mistake(model, new):
+    def source(feature, rows):
+        values = new[feature].loc[rows].tolist()
+        return [*values[:-1], "lost"]
+
+    with pytest.raises(SourceFailed) as caught:
+        model.predict_from(source, new.index)
+    [(first, values)] = caught.value.known.items()
+    assert values[:-1] == new[first].tolist()[:-1]
+    assert values[-1] is None
+    assert caught.value.spent.tolist() == [1.0] * (len(new) - 1) + [0.0]
+    done = model.predict_from(
+        lambda feature, rows: new[feature].loc[rows], new.index, known=caught.value.known
+    )
+    np.testing.assert_array_equal(done.labels, model.predict(new))
+    np.testing.assert_allclose(done.spent + caught.value.spent, model.acquisition_cost(new))
+
+
+def test_an_asynchronous_source_decides_many_rows(model, new):
+    async def source(feature, rows):
+        await asyncio.sleep(0)
+        return new[feature].loc[rows]
+
+    with pytest.raises(InvalidParameter, match="the source is asynchronous; use predict_from_async"):
+        model.predict_from(source, new.index)
+    found = asyncio.run(model.predict_from_async(source, new.index, in_flight=4))
+    np.testing.assert_array_equal(found.labels, model.predict(new))
+    np.testing.assert_allclose(found.spent, model.acquisition_cost(new))
+    with pytest.raises(InvalidParameter, match="the source returned values, not an awaitable"):
+        asyncio.run(model.predict_from_async(lambda feature, rows: new[feature].loc[rows], new.index))
+
+
+def test_an_asynchronous_source_that_hangs_is_unavailable_or_cancelled(model, new):
+    async def hangs(feature, rows):
+        await asyncio.sleep(60)
+
+    with pytest.warns(UnusualData, match="rows lacked features"):
+        found = asyncio.run(model.predict_from_async(hangs, new.index[:20], timeout=0.01))
+    assert not found.spent.any()
+    assert set(found.reasons.values()) == {"TimeoutError"}
+
+    async def cancelled():
+        task = asyncio.create_task(model.predict_from_async(hangs, new.index[:5]))
+        await asyncio.sleep(0.1)
+        running = [each for each in asyncio.all_tasks() if each is not asyncio.current_task()]
+        for each in running:
+            each.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        return task.cancelled() or isinstance(task.exception(), Exception)
+
+    assert asyncio.run(cancelled())
+
+
+def test_many_rows_that_lack_something_are_told_of(model, new):
+    first = model.acquire().need.feature
+
+    def without(share):
+        lost = set(new.index[: int(share * len(new))])
+
+        def source(feature, rows):
+            column = new[feature].loc[rows]
+            return [None if feature == first and row in lost else value for row, value in column.items()]
+
+        return model.predict_from(source, new.index)
+
+    with pytest.warns(UnusualData, match=rf"84 of 169 rows lacked features .*: '{first}' \(84\)"):
+        without(0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        without(0.05)
+
+
+def test_what_a_limit_ended_says_so(model, new):
+    for limit in (0, 1, 2, None):
+        bulk = model.predict_from(lambda feature, rows: new[feature].loc[rows], new.index, limit=limit)
+        ones = [model.predict_one(row.__getitem__, limit=limit) for _, row in new.iterrows()]
+        assert bulk.limited.tolist() == [one.limited for one in ones]
+        assert bulk.limited.any() == (limit is not None)
+        assert not (bulk.limited & bulk.certain).any()
+    assert "stopped by the limit" in model.predict_one(new.iloc[0].__getitem__, limit=0).explain()
+
+
+def test_ten_thousand_decisions_through_bad_sources(model, new):
+    """Each ends in the right decision or in an error that names the source; the bill is of what came."""
+    rng = np.random.default_rng(0)
+    right = {i: model.predict_one(row.__getitem__) for i, row in new.iterrows()}
+    batches, seen = 0, set()
+    while batches * len(new) < 10_000:
+        batches += 1
+        how = rng.choice(["fine", "reorders", "raises", "short", "strings", "duplicates", "lacks", "keys"])
+        bad = int(rng.integers(4))
+        calls, delivered, culprit = [], pd.Series(0.0, new.index), []
+
+        def source(feature, rows, how=how, bad=bad, calls=calls, delivered=delivered, culprit=culprit):
+            calls.append(feature)
+            column = new[feature].loc[rows]
+            if how == "keys":
+                column = column.to_dict()
+            elif how == "reorders":
+                column = shuffled(column)
+            elif how != "fine" and len(calls) == bad + 1:
+                culprit.append(feature)
+                if how == "raises":
+                    raise RuntimeError("boom")
+                if how == "lacks":
+                    raise ConnectionError
+                if how == "strings":
+                    return column.astype(str)
+                return column.tolist()[1:] if how == "short" else pd.concat([column, column])
+            delivered[list(rows)] += 1
+            return column
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnusualData)
+                found = model.predict_from(source, new.index)
+        except SourceFailed as failure:
+            paid, message = failure.spent, str(failure)
+            assert how in ("raises", "short", "strings", "duplicates")
+            assert f"'{culprit[0]}'" in message
+            np.testing.assert_array_equal(paid, delivered)
+        else:
+            np.testing.assert_array_equal(found.spent, delivered)
+            whole = ~found.unavailable.any(axis=1)
+            assert whole.all() == (how != "lacks" or bad >= found.rounds)
+            expected = [right[i].label for i in new.index[whole]]
+            assert found.labels[whole].tolist() == expected
+        seen.add(how)
+    assert len(seen) == 8
+
+
+def test_what_came_beside_a_failed_call_is_paid_for(model, new):
+    """Of calls at the same time one fails: those that came before are in the error, with their price."""
+    row = new.iloc[0]
+    first = model.acquire(latency=1000).need
+    assert first.together
+
+    async def source(feature):
+        if feature == first.feature:
+            await asyncio.sleep(0.01)
+            raise RuntimeError("boom")
+        return row[feature]
+
+    with pytest.raises(SourceFailed, match="boom") as caught:
+        asyncio.run(model.predict_one_async(source, latency=1000))
+    assert set(caught.value.known) == set(first.together)
+    assert caught.value.spent == len(first.together)
+
+
+def test_unavailable_known_values_are_denied_not_paid(model, new):
+    first = model.acquire().need.feature
+    known = {first: [UNAVAILABLE, *new[first].iloc[1:]]}
+    found = model.predict_from(lambda feature, rows: new[feature].loc[rows], new.index, known=known)
+    assert found.unavailable.sum() == 1
+    assert not found.acquired[:, model.forest_.schema.names.index(first)].any()
