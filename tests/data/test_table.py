@@ -271,7 +271,7 @@ def test_text_where_training_had_numbers_is_refused():
     X, y = numeric()
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = forest(frame, y)
-    with pytest.raises(InvalidData, match="numeric feature 'b' holds values of type String"):
+    with pytest.raises(InvalidData, match="feature 'b' holds values of type String"):
         model.predict(frame.assign(b="high"))
 
 

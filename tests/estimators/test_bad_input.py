@@ -2,11 +2,15 @@
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 
 from budgetforest import (
     BudgetForestClassifier,
@@ -18,6 +22,8 @@ from budgetforest import (
     Powers,
     ThresholdPairs,
     UnusualData,
+    prune,
+    save,
 )
 
 X = np.random.default_rng(0).normal(size=(120, 3))
@@ -362,7 +368,7 @@ def test_larger_budget_than_trained_for_is_refused():
         fit(budget=3).at_budget(4)
 
 
-@pytest.mark.parametrize("budget", [0, -1, float("nan"), "ten"])
+@pytest.mark.parametrize("budget", [-1, float("nan"), "ten"])
 def test_other_budget_is_positive_too(budget):
     with pytest.raises(InvalidParameter, match=f"budget is {budget!r}; it must be a positive"):
         fit(budget=3).at_budget(budget)
@@ -488,3 +494,71 @@ def test_a_budget_too_large_for_a_float_is_no_limit():
     X, y = np.arange(20.0)[:, None], np.repeat([0, 1], 10)
     model = BudgetForestClassifier(10**400, method="paper", alpha=0, max_trees=1).fit(X, y)
     assert model.predict_one(lambda feature: 3.0, limit=10**400).spent == 1
+
+
+def test_warnings_point_at_the_line_of_the_caller():
+    X = np.random.default_rng(0).random((200, 2))
+    y = (X[:, 0] > 0.5).astype(int)
+    model = BudgetForestClassifier(method="paper", alpha=0, budget=2, confidence=0.5, max_trees=2)
+    with pytest.warns(UnusualData) as caught:
+        model.fit(np.c_[X, np.ones(200)], y)
+    assert len(caught) == 2  # an idle parameter, a constant column
+    assert {warning.filename for warning in caught} == {__file__}
+    with pytest.warns(BudgetTooSmall) as caught:
+        model.at_budget(0.1)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_a_budget_of_nothing_pays_nothing():
+    X, y = load_wine(return_X_y=True)
+    model = BudgetForestClassifier(budget=3, max_trees=5, random_state=0).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        free = model.at_budget(0)
+    assert not free.acquisition_cost(X).any()
+    assert len(set(free.predict(X))) == 1
+    assert model.at_budget(model.path_[0].cost).acquisition_cost(X).mean() <= 3
+
+
+def test_weak_models_of_the_default_are_not_told_to_take_the_default():
+    rng = np.random.default_rng(1)
+    X, y = rng.random((400, 2)), rng.random(400) < 0.5
+    model = BudgetForestClassifier(budget=1, max_trees=2, random_state=0)
+    with pytest.warns(UnusualData, match="most common class: raise the budget, or give more rows"):
+        model.fit(X[:300], y[:300], validation=(X[300:], y[300:]))
+
+
+def test_two_columns_of_one_name_are_refused():
+    X = pd.DataFrame(np.zeros((4, 3)), columns=["a", "b", "a"])
+    with pytest.raises(InvalidData, match="X has two columns 'a'; every feature needs a name of its own"):
+        BudgetForestClassifier().fit(X, [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("ending", [".pkl", ".pickle", ".joblib"])
+def test_a_model_is_not_saved_as_a_pickle(tmp_path, ending):
+    X, y = load_wine(return_X_y=True)
+    model = BudgetForestClassifier(method="paper", alpha=0, max_trees=1).fit(X, y)
+    with pytest.raises(InvalidParameter, match=r"a model file is no pickle: name it 'm\.safetensors'"):
+        save(model, tmp_path / f"m{ending}")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("model", [None, LogisticRegression(), GradientBoostingClassifier(), "forest"])
+def test_prune_names_the_models_it_knows(model):
+    with pytest.raises(
+        InvalidParameter, match=r"the model is a \w+; it must be a RandomForestClassifier, an"
+    ):
+        prune(model, [[0.0]], [0], budget=1)
+
+
+def test_boosted_trees_show_scores_and_rows():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = BudgetForestClassifier(budget=4, random_state=0, max_trees=20).fit(X, y)
+    boosted = [point for point in model.path_ if point.recipe.cuts == "boosted"]
+    assert boosted
+    table = model.at_budget(boosted[-1].cost).trees_to_dataframe()
+    assert table["risk"].isna().all()
+    assert table["impurity"].isna().all()
+    assert "counts" not in table
+    assert (table.groupby("tree")["rows"].max() > 0).all()
+    assert table["rows"].notna().all()

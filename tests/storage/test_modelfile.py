@@ -208,7 +208,7 @@ def test_models_of_every_protocol_stay_readable(protocol):
     told = json.loads((HERE / "models" / f"protocol{protocol}.json").read_text())
     model = load(HERE / "models" / f"protocol{protocol}.safetensors")
     for row, label, spent in zip(told["rows"], told["labels"], told["spent"], strict=True):
-        decision = model.predict_one(row.get)
+        decision = model.predict_one(lambda name, row=row: None if row[name] == "purple" else row[name])
         assert decision.label == label
         assert decision.spent == spent or protocol == 1
 

@@ -56,8 +56,8 @@ def in_order(given: Any, asked: Sequence[Any]) -> list[Any]:
         raise WrongAnswer("it returned a dataframe; it must return a value for each row: a column of it")
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise WrongAnswer(f"it returned {given!r}; it must return a value for each row")
-    if getattr(given, "ndim", 1) != 1:
-        raise WrongAnswer(f"it returned an array of shape {np.shape(given)}; it must have one dimension")
+    if len(shape := getattr(given, "shape", (0,))) != 1:
+        raise WrongAnswer(f"it returned an array of shape {shape}; it must have one dimension")
     index, values = getattr(given, "index", None), list(given)
     # lists have a method of that name
     if index is not None and not callable(index):

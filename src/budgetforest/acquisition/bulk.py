@@ -7,7 +7,6 @@ twin of ``acquire``; what a source returns is matched with the rows it was asked
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -25,7 +24,14 @@ from budgetforest.inference.exit_forest import walked_for
 from budgetforest.inference.ledger import Ledger, open_ledger
 from budgetforest.inference.predict import scores
 from budgetforest.runtime.arrays import Flags, Floats, Ids
-from budgetforest.runtime.errors import AcquisitionError, InvalidData, InvalidParameter, UnusualData, near
+from budgetforest.runtime.errors import (
+    AcquisitionError,
+    InvalidData,
+    InvalidParameter,
+    UnusualData,
+    near,
+    warn,
+)
 from budgetforest.trees.forest import Answer, Forest, shares
 
 MANY = 0.1
@@ -197,11 +203,10 @@ def warn_of_denied(forest: Forest, denied: Flags) -> None:
     if lacking and lacking >= MANY * len(denied):
         worst = np.argsort(-by_feature, kind="stable")[:3]
         named = ", ".join(f"{forest.schema.names[j]!r} ({by_feature[j]:,})" for j in worst if by_feature[j])
-        warnings.warn(
+        warn(
             f"{lacking:,} of {len(denied):,} rows lacked features that could not be had: {named}; "
             "see `unavailable` and `reasons` of the answers",
             UnusualData,
-            stacklevel=5,
         )
 
 

@@ -9,7 +9,7 @@ import click
 
 from budgetforest.cli.cells import guarded
 from budgetforest.cli.inputs import data_options, is_pipe, open_pipe, open_source
-from budgetforest.cli.output import OutFile, json_option, text_output, write_json
+from budgetforest.cli.output import OutFile, WritingCommand, json_option, text_output, write_json
 
 
 @click.group()
@@ -17,7 +17,7 @@ def costs() -> None:
     """Price lists: `costs template` writes one to fill in."""
 
 
-@costs.command()
+@costs.command(cls=WritingCommand)
 @data_options
 @click.option("--target", metavar="COL", help="Column of the labels, which has no price.")
 @click.option("--drop", multiple=True, metavar="COL", help="A column that is no feature; may be repeated.")

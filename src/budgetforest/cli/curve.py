@@ -14,10 +14,17 @@ from budgetforest.cli.inputs import (
     open_source,
     target_option,
 )
-from budgetforest.cli.output import OutFile, json_option, print_table, write_json, written_whole
+from budgetforest.cli.output import (
+    OutFile,
+    WritingCommand,
+    json_option,
+    print_table,
+    write_json,
+    written_whole,
+)
 
 
-@click.command()
+@click.command(cls=WritingCommand)
 @model_argument
 @data_options
 @target_option

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from budgetforest.cli.inputs import load_model, model_argument
-from budgetforest.cli.output import OutFile, json_option, write_json, written_whole
+from budgetforest.cli.output import OutFile, WritingCommand, json_option, write_json, written_whole
 
 
 def _json(model: Any) -> bytes:
@@ -30,7 +30,7 @@ FORMATS: dict[str, Callable[[Any], bytes]] = {".json": _json, ".onnx": _onnx}
 """What writes a file, by its ending."""
 
 
-@click.command()
+@click.command(cls=WritingCommand)
 @model_argument
 @click.option("--out", type=OutFile(*FORMATS), required=True, help="File to write, .json or .onnx.")
 @json_option

@@ -115,8 +115,10 @@ def open_source(data: Path | None, sql: str | None, database: str | None, *, aga
     return open_file(data) if data.suffix.lower() in FORMATS else Delimited(data)
 
 
-def labelled_rows(source: Source, model: Any, target: str | None, *, unseen: bool) -> Labelled:
-    """All rows of a source with their labels, as the model knows them."""
+def labelled_rows(
+    source: Source, model: Any, target: str | None, *, unseen: bool, whole: bool = False
+) -> Labelled:
+    """All rows of a source with their labels, as the model knows them; ``whole``: with unused features."""
     from budgetforest.files import applying
     from budgetforest.runtime.progress import late_progress
 
@@ -125,7 +127,15 @@ def labelled_rows(source: Source, model: Any, target: str | None, *, unseen: boo
     if target is None:
         raise InvalidData("the model does not say which column has the labels; name it with --target")
     with late_progress("reading", source.size) as tell:
-        rows = applying.labelled_rows(source, forest.schema, target, forest.classes, unseen=unseen, tell=tell)
+        rows = applying.labelled_rows(
+            source,
+            forest.schema,
+            target,
+            forest.classes,
+            asked=None if whole else model.used_features(answer="proba", at_any_budget=True),
+            unseen=unseen,
+            tell=tell,
+        )
     tell_unlabelled(rows.unlabelled, target)
     return rows
 

@@ -82,6 +82,49 @@ def _is_number(text: str) -> bool:
     return True
 
 
+class WritingCommand(click.Command):
+    """A command that writes files: it replaces none unasked, and never one that it reads."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.append(
+            click.Option(["--force"], is_flag=True, expose_value=False, help="Replace files that exist.")
+        )
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, if its files may be written."""
+        for param in self.params:
+            if isinstance(param.type, OutFile) and (path := ctx.params[str(param.name)]) is not None:
+                claim(path, ctx)
+        return super().invoke(ctx)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note whether files may be replaced, before the names of files are looked at."""
+        ctx.meta[FORCE] = "--force" in args
+        return super().parse_args(ctx, args)
+
+
+FORCE = "budgetforest.force"
+
+
+def claim(path: Path, ctx: click.Context | None = None) -> Path:
+    """The path of a file to write, if nobody's work is lost by it."""
+    ctx = ctx or click.get_current_context()
+    if not path.is_file():
+        return path
+    for param in ctx.command.params:
+        read = ctx.params.get(str(param.name))
+        if isinstance(read, Path) and not isinstance(param.type, OutFile) and _is_same(read, path):
+            raise click.UsageError(f"{str(path)!r} is read by this command; write to another file.", ctx)
+    if not ctx.meta[FORCE]:
+        raise click.UsageError(f"{str(path)!r} exists; pass --force to replace it.", ctx)
+    return path
+
+
+def _is_same(read: Path, written: Path) -> bool:
+    return read.is_file() and read.samefile(written)
+
+
 class OutFile(click.Path):
     """A file to write, in a folder that can be written: found out before the work, not after it.
 

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from budgetforest.cli.inputs import data_options, load_model, model_argument, open_source, unseen_option
-from budgetforest.cli.output import OutFile, json_option, plain, text_output, written_whole, wrong_ending
+from budgetforest.cli.output import (
+    OutFile,
+    WritingCommand,
+    json_option,
+    plain,
+    text_output,
+    written_whole,
+    wrong_ending,
+)
 
 if TYPE_CHECKING:
     from budgetforest.files.applying import Reader
@@ -41,7 +49,7 @@ THREADS = 8
 """Blocks in work at a time, at most: memory stays bounded on large machines."""
 
 
-@click.command()
+@click.command(cls=WritingCommand)
 @model_argument
 @data_options
 @click.option(
@@ -79,7 +87,8 @@ def predict(
     forest = loaded.forest_
     source = open_source(data, sql, database)
     kept = _kept_columns(keep, source, forest)
-    reader = Reader(source, forest.schema, unseen=unseen, texts=list(kept.values()))
+    asked = loaded.used_features(answer=answer)
+    reader = Reader(source, forest.schema, asked=asked, unseen=unseen, texts=list(kept.values()))
     if out is not None and out.suffix.lower() == ".parquet":
         with written_whole(out) as beside:
             _write_parquet(forest, kept, _answers(loaded, reader, kept, answer, _columns), beside)

@@ -17,13 +17,13 @@ from budgetforest.cli.inputs import (
     open_source,
     target_option,
 )
-from budgetforest.cli.output import OutFile, json_option, write_json, written_whole
+from budgetforest.cli.output import OutFile, WritingCommand, claim, json_option, write_json, written_whole
 
 if TYPE_CHECKING:
     from budgetforest.files.learning import Labelled
 
 
-@click.command()
+@click.command(cls=WritingCommand)
 @model_argument
 @data_options
 @target_option
@@ -52,14 +52,15 @@ def report(
     """
     from budgetforest.report import report as write
 
+    path = out or claim(Path(model.name).with_suffix(".html"))
     loaded = load_model(model, budget)
     source = open_source(data, sql, database)
-    rows = labelled_rows(source, loaded, target, unseen=unseen)
+    # a plain forest asks for all features
+    rows = labelled_rows(source, loaded, target, unseen=unseen, whole=baseline is not None)
     plain = None
     if baseline is not None:
         known = open_source(baseline, None, None)
-        plain = _plain_forest(labelled_rows(known, loaded, target, unseen=unseen))
-    path = out or Path(model.name).with_suffix(".html")
+        plain = _plain_forest(labelled_rows(known, loaded, target, unseen=unseen, whole=True))
     files = {"model file": model.name, "data": source.name if data is None or is_pipe(data) else data.name}
     with written_whole(path) as beside:
         write(loaded, rows.table, rows.labels, title=title, baseline=plain, files=files).save(beside)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from budgetforest.cli.inputs import BUDGET, FILE, Amount, data_options, is_pipe, open_source, tell_unlabelled
-from budgetforest.cli.output import OutFile, json_option, write_json
+from budgetforest.cli.output import OutFile, WritingCommand, claim, json_option, write_json
 
 
 def _some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int:
@@ -18,7 +18,7 @@ def _some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int
     return value
 
 
-@click.command()
+@click.command(cls=WritingCommand)
 @data_options
 @click.option("--target", required=True, metavar="COL", help="Column of the labels.")
 @click.option("--costs", "prices", type=FILE, help="Price list, as from `costs template`; else 1 each.")
@@ -99,7 +99,7 @@ def train(
 
     if out is None and (data is None or is_pipe(data)):
         raise click.UsageError("DATA is no file, so name that of the model with --out")
-    path = out or Path(data.name).with_suffix(".safetensors")  # type: ignore[union-attr]
+    path = out or claim(Path(data.name).with_suffix(".safetensors"))  # type: ignore[union-attr]
     source = open_source(data, sql, database, again=True)
     with late_progress("reading", source.size) as tell:
         rows = learn_rows(source, Wish(target, drop, categorical, missing), tell)

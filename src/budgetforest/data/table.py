@@ -104,7 +104,12 @@ def as_frame(X: Anything) -> nw.DataFrame[Any] | None:
     """The narwhals view of a pandas, polars or other dataframe; None for anything else."""
     import narwhals as nw
 
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        names = [str(name) for name in X.columns]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidData(f"X has two columns {twice!r}; every feature needs a name of its own") from None
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
@@ -289,7 +294,9 @@ def _numbers(column: Any, name: str) -> Any:
     try:
         return np.array([np.nan if v is None else float(v) for v in _values(column)])
     except (TypeError, ValueError):
+        is_time = isinstance(column.dtype, nw.Datetime | nw.Date | nw.Duration | nw.Time)
+        hint = "turn times into numbers, as days since an event" if is_time else "as they were in training"
         raise InvalidData(
-            f"numeric feature {name!r} holds values of type {column.dtype}; features are numbers, "
-            "booleans, strings or categories, and stay what they were in training"
+            f"feature {name!r} holds values of type {column.dtype}; features are numbers, booleans, strings "
+            f"or categories: {hint}"
         ) from None

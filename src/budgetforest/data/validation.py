@@ -30,7 +30,7 @@ from budgetforest.runtime.arrays import (
     Ids,
     Matrix,
 )
-from budgetforest.runtime.errors import InvalidData, UnusualData
+from budgetforest.runtime.errors import InvalidData, UnusualData, warn
 
 LEAST_WEIGHT = 1e-100
 """Of a row on average: what is smaller cannot be scaled to 1."""
@@ -127,10 +127,9 @@ def warn_of_many_classes(classes: Any, n: int) -> None:
     if scarce or (numbers and k >= MAX_CODES):
         what = "different numbers" if numbers else "classes"
         hint = "if they measure something, cut them into ranges" if numbers else "are they the right ones?"
-        warnings.warn(
+        warn(
             f"the labels of {n} rows are {k} {what}, which a classifier learns one by one; {hint}",
             UnusualData,
-            stacklevel=4,
         )
 
 
@@ -195,11 +194,10 @@ def warn_of_constants(same: Flags, schema: Schema) -> None:
     """Point out features that cannot tell anything."""
     constant = [name for name, flag in zip(schema.names, same, strict=True) if flag]
     if constant:
-        warnings.warn(
+        warn(
             f"{len(constant)} of {len(same)} features are constant in training and will never be "
             f"acquired: {', '.join(map(repr, constant[:5]))}" + ", ..." * (len(constant) > 5),
             UnusualData,
-            stacklevel=3,
         )
 
 
@@ -239,10 +237,9 @@ def warn_of_absent_classes(counts: Counts, classes: Any) -> None:
     """Point out classes without validation rows."""
     absent = np.flatnonzero(counts == 0)
     if len(absent):
-        warnings.warn(
+        warn(
             f"no validation row has the class {classes[absent].tolist()[0]!r} "
             f"({len(absent)} of {len(classes)} classes are absent): "
             "its errors do not count in the choice of the forest",
             UnusualData,
-            stacklevel=4,
         )

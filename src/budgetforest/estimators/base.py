@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from budgetforest.acquisition.live import LiveAcquisition
 from budgetforest.data.costs import Costs
 from budgetforest.runtime import params as check
-from budgetforest.runtime.arrays import Anything, Flags, Floats, Matrix
+from budgetforest.runtime.arrays import LEAF, Anything, Flags, Floats, Matrix
 from budgetforest.runtime.errors import InvalidParameter
 from budgetforest.selection.candidates import Point
 from budgetforest.selection.result import TrainingResult, best_within, forest_at, path_within, warn_of_idle
@@ -65,22 +65,23 @@ class Prediction(LiveAcquisition):
         raise NotImplementedError
 
     def at_budget(self, budget: float) -> Self:
-        """The fitted model for a smaller budget, as if trained for it, without training."""
+        """The fitted model for a smaller budget, as if trained for it, without training; 0 pays nothing."""
         self._check_trained()
         if math.isnan(self._trained.path[-1].cost if self._trained.path else 0.0):
             raise InvalidParameter(
                 "this forest was trained without validation rows, so its costs are unknown; "
                 "train with a budget, several alphas, or validation=(X, y)"
             )
-        limit = self._trained.budget
-        if budget is None or check.positive_budget(budget) > limit:
+        limit, allowed = self._trained.budget, check.some_budget(budget)
+        if allowed > limit:
             raise InvalidParameter(
                 f"budget {budget} is larger than {limit}, for which this forest was trained; train again"
             )
         other = copy.copy(self)
         other.budget = budget
-        best = other._use(self._trained, check.positive_budget(budget))
-        warn_of_idle(self._trained, budget, best)
+        best = other._use(self._trained, allowed)
+        if allowed > 0:  # who asks to pay nothing need not be told that nothing fits
+            warn_of_idle(self._trained, budget, best)
         return other
 
     def _use(self, trained: TrainingResult, budget: float) -> Point | None:
@@ -143,6 +144,16 @@ class Prediction(LiveAcquisition):
         return self._trained.answer if answer is None else check.one_of("answer", answer, Answer)
 
     # Looking inside ----------------------------------------------------------------------------
+
+    def used_features(self, *, answer: str | None = None, at_any_budget: bool = False) -> list[int]:
+        """The columns that an answer may ask for, at the budget in use or at any up to it."""
+        self._check_trained()
+        points = self.path_ if at_any_budget else []
+        forests = [self.forest_, *(forest_at(self._trained, point) for point in points)]
+        label = self._answer(answer) == Answer.LABEL
+        asks = (forest.open if label else forest.nodes.feature != LEAF for forest in forests)
+        used = (forest.nodes.feature[asked] for forest, asked in zip(forests, asks, strict=True))
+        return sorted({int(j) for features in used for j in features})
 
     @property
     def feature_importances_(self) -> Floats:

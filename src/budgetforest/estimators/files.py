@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from budgetforest.estimators.base import Prediction
@@ -13,6 +14,9 @@ from budgetforest.storage.to_json import forest_to_json
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+PICKLES = (".pkl", ".pickle", ".joblib")
+"""Endings that promise another kind of file."""
 
 
 def save(model: Prediction, path: str | os.PathLike[str]) -> None:
@@ -26,6 +30,10 @@ def save(model: Prediction, path: str | os.PathLike[str]) -> None:
             f"model is a {type(model).__name__}; save takes a BudgetForestClassifier or a Model"
         )
     model._check_trained()
+    if Path(path).suffix.lower() in PICKLES:
+        raise InvalidParameter(
+            f"path is {str(path)!r}; a model file is no pickle: name it '{Path(path).stem}.safetensors'"
+        )
     write_result(model._trained, model._within, path)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from budgetforest.data.table import Schema
 from budgetforest.growing import impurity as impurities
 from budgetforest.growing.split import Splitter
 from budgetforest.runtime import params as check
-from budgetforest.runtime.errors import UnusualData
+from budgetforest.runtime.errors import UnusualData, warn
 from budgetforest.selection.settings import Settings, alphas_for
 from budgetforest.trees.forest import CHOICES, Answer
 
@@ -73,4 +72,4 @@ def _warn_of_effectless(estimator: Any, names: Sequence[str], where: str) -> Non
     given = {name: getattr(estimator, name) for name in names}
     idle = [f"{name}={value!r}" for name, value in given.items() if value != defaults.get(name, value)]
     if idle:
-        warnings.warn(f"{', '.join(idle)}: without effect {where}", UnusualData, stacklevel=6)
+        warn(f"{', '.join(idle)}: without effect {where}", UnusualData)

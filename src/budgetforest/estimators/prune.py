@@ -7,7 +7,6 @@ whole forest may fall; the first half of its trees, a quarter, ... reach the bud
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from budgetforest.estimators.model import Model
 from budgetforest.inference.predict import labels, spent
 from budgetforest.runtime import params as check
 from budgetforest.runtime.arrays import Anything, Ids, Matrix
-from budgetforest.runtime.errors import BudgetTooSmall, InvalidData, InvalidParameter
+from budgetforest.runtime.errors import BudgetTooSmall, InvalidData, InvalidParameter, warn
 from budgetforest.runtime.progress import late_progress
 from budgetforest.selection.candidates import Candidate, Point, Recipe
 from budgetforest.selection.min_cut import best_part, closure_of, pruned
@@ -73,11 +72,10 @@ def prune(
                 break  # uncut: fewer trees are not needed
     best = min(parts, key=lambda part: (part.point.error, part.point.cost))
     if all(len(tree.feature) == 1 for tree in best.trees):
-        warnings.warn(
+        warn(
             f"no part of the forest is worth its price within budget {limit:g}: what is left predicts the "
             "most common class at no cost; raise the budget",
             BudgetTooSmall,
-            stacklevel=2,
         )
     trained = TrainingResult(
         context=whole.context._replace(threshold=math.inf),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,22 +26,33 @@ class Piece(NamedTuple):
 class Reader:
     """Reads the features of a model from a source, wherever its columns stand; others are passed over.
 
+    Of features ``asked`` for, if these are named, the others need not be there, and are not looked at.
     ``unseen`` takes categories that training did not have as missing instead of refusing them. Columns of
     ``texts`` come along as they are.
     """
 
     def __init__(
-        self, source: Source, schema: Schema, *, unseen: bool = False, texts: Sequence[int] = ()
+        self,
+        source: Source,
+        schema: Schema,
+        *,
+        asked: Collection[int] | None = None,
+        unseen: bool = False,
+        texts: Sequence[int] = (),
     ) -> None:
         self.source = source
         self.schema = schema
         self.unseen = unseen
-        self.columns = [
-            place_of(name, source.names, "which the model needs", source.name) for name in schema.names
-        ]
-        self._numeric = [c for c, names in enumerate(schema.categories) if names is None]
+        self.columns = {
+            c: place_of(name, source.names, "which the model needs", source.name)
+            for c, name in enumerate(schema.names)
+            if asked is None or c in asked
+        }
+        self._numeric = [c for c in self.columns if schema.categories[c] is None]
         self._coders = {
-            c: Coder(names, schema.missing) for c, names in enumerate(schema.categories) if names is not None
+            c: Coder(names, schema.missing)
+            for c, names in enumerate(schema.categories)
+            if names is not None and c in self.columns
         }
         self._texts = list(dict.fromkeys([*(self.columns[c] for c in self._coders), *texts]))
 
@@ -60,9 +71,10 @@ class Reader:
         for place, odd in block.odd.items():
             for row, text in odd.items():
                 raise self._mismatch(block, row, self.columns[self._numeric[place]], text, None)
-        if not self._coders:
+        m = len(self.schema.names)
+        if len(self._numeric) == m:
             return block.numbers
-        matrix = np.empty((len(block.numbers), len(self.columns)))
+        matrix = np.full((len(block.numbers), m), np.nan)
         matrix[:, self._numeric] = block.numbers
         for c, coder in self._coders.items():
             codes = coded(block, self.columns[c], coder)
@@ -94,12 +106,13 @@ def labelled_rows(
     target: str,
     classes: Sequence[Any],
     *,
+    asked: Collection[int] | None = None,
     unseen: bool = False,
     tell: ProgressCallback = lambda upto: None,
 ) -> Labelled:
     """All rows that have a label, with it."""
     column = place_of(target, source.names, "which should be the target", source.name)
-    reader = Reader(source, schema, unseen=unseen, texts=[column])
+    reader = Reader(source, schema, asked=asked, unseen=unseen, texts=[column])
     coder = Coder(classes, schema.missing)
     tables: list[Any] = []
     codes: list[Floats] = []

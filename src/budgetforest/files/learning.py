@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ from budgetforest.files.coding import Coder, LearningCoder, brief, labels_of
 from budgetforest.files.header import place_of
 from budgetforest.files.source import Block, Source
 from budgetforest.runtime.arrays import FEW_CLASSES, MAX_CODES, Floats
-from budgetforest.runtime.errors import InvalidData, UnusualData
+from budgetforest.runtime.errors import InvalidData, UnusualData, warn
 
 COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 """A number with a decimal comma, in a file whose cells are separated by commas."""
@@ -82,10 +81,9 @@ def _texts(source: Source, columns: Sequence[int], missing: tuple[str, ...]) -> 
         hint = "if that stands for a missing value, say so with --missing"
         if j in commas:
             hint = "write decimals with a point, or put semicolons between the cells of the file"
-        warnings.warn(
+        warn(
             f"column {source.names[j]!r} is read as categories, because {first[j]} is no number; {hint}",
             UnusualData,
-            stacklevel=2,
         )
     return found | set(first)
 

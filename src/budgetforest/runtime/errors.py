@@ -22,8 +22,13 @@ BudgetForestWarning         (a UserWarning)
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from collections.abc import Iterable
 from typing import Any
+
+_HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class BudgetForestError(Exception):
@@ -101,6 +106,14 @@ class UntrustedCache(BudgetForestWarning):
 
 class UnusualData(BudgetForestWarning):
     """The data are usable but probably not what was meant."""
+
+
+def warn(message: str, kind: type[Warning]) -> None:
+    """Warn at the line of the caller that is not of this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_code.co_filename.startswith(_HOME) and frame.f_back is not None:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, kind, stacklevel=level)
 
 
 def near(name: str, known: Iterable[str]) -> str:

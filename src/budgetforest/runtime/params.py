@@ -35,6 +35,11 @@ def positive_budget(budget: Anything) -> float:
     return as_float(budget)
 
 
+def some_budget(budget: Anything) -> float:
+    """A budget that may be 0: nothing is paid then."""
+    return 0.0 if isinstance(budget, Real) and budget == 0 else positive_budget(budget)
+
+
 def whole(name: str, value: Anything, low: int, high: int | None = None) -> int:
     """A whole number within its limits."""
     rule = f"from {low} to {high}" if high else f"{low} or more"

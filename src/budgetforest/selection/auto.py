@@ -10,7 +10,6 @@ ladder of thresholds. All are measured on validation rows.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
@@ -24,7 +23,7 @@ from budgetforest.data.rows import Totals
 from budgetforest.growing.boosting import Boost
 from budgetforest.growing.cost_aware import Growth
 from budgetforest.runtime.arrays import LEAF, Counts, Flags, Floats
-from budgetforest.runtime.errors import UnusualData
+from budgetforest.runtime.errors import UnusualData, warn
 from budgetforest.runtime.progress import ProgressCallback, quiet
 from budgetforest.selection.backend import Backend, Boosted
 from budgetforest.selection.candidates import Candidate, Point, Recipe
@@ -139,11 +138,10 @@ def warn_of_few(allowed: Allowed, validation: Totals, settings: Settings) -> Non
     if allowed.disagreement and most_likely_share(0, n, risk) > allowed.disagreement:
         # no difference on n rows bounds the share by 1 - risk ** (1 / n)
         enough = math.ceil(math.log(risk) / math.log1p(-allowed.disagreement))
-        warnings.warn(
+        warn(
             f"max_disagreement={allowed.disagreement:g} at confidence {allowed.confidence:g} cannot be shown "
             f"on {n} validation rows, it takes {enough}: rows exit only when their label is certain",
             UnusualData,
-            stacklevel=5,
         )
 
 

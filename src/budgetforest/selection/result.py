@@ -6,10 +6,9 @@ Plain data and no compiled code: the estimator keeps one, and a model file holds
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any, NamedTuple
 
-from budgetforest.runtime.errors import BudgetTooSmall, UnusualData
+from budgetforest.runtime.errors import BudgetTooSmall, UnusualData, warn
 from budgetforest.selection.candidates import Candidate, Point
 from budgetforest.selection.path import best_at, path_of
 from budgetforest.trees.forest import Answer, Context, Forest, Voting, join
@@ -110,10 +109,11 @@ def warn_of_idle(trained: TrainingResult, budget: float, best: Point | None) -> 
     elif best.alpha > 0 and all(len(tree.feature) == 1 for tree in trees_at(trained, best)):
         hint = f"alpha={best.alpha:g} is so large that no tree splits; take a smaller one"
     elif best.cost > 0 and best.error >= trained.prior_error:
+        remedy = "give more rows" if trained.surest else "try method='auto'"
         hint = (
-            f"the forest errs {best.error:.3f} on validation rows, no less than the most common class; "
-            "raise the budget, or take method='auto' if prices are skewed"
+            f"the forest errs {best.error:.3f} on validation rows, no less than the most common class: "
+            f"raise the budget, or {remedy}"
         )
     else:
         return
-    warnings.warn(hint, kind, stacklevel=3)
+    warn(hint, kind)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from numbers import Real
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from budgetforest.growing.impurity import compiled, is_admissible, is_symmetric
 from budgetforest.growing.split import Measure, Splitter
 from budgetforest.growing.workspace import Plan
 from budgetforest.runtime.arrays import Anything
-from budgetforest.runtime.errors import InvalidParameter, UnusualData
+from budgetforest.runtime.errors import InvalidParameter, UnusualData, warn
 from budgetforest.runtime.params import as_float
 from budgetforest.trees.forest import Answer, Context, Voting
 
@@ -132,9 +131,8 @@ def alphas_for(alpha: Anything, chosen: Any) -> tuple[float, ...] | None:
     if own is not None and given != (own,):
         raise InvalidParameter(f"alpha={alpha!r} contradicts impurity={chosen!r}; leave one of them out")
     if own is None and any(given):
-        warnings.warn(
+        warn(
             f"alpha={alpha!r} has no effect with impurity={chosen!r}, which has no threshold",
             UnusualData,
-            stacklevel=4,
         )
     return (float(own or 0.0),)

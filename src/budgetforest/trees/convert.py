@@ -28,10 +28,17 @@ def from_sklearn(model: Any, costs: Costs) -> Forest:
 
 def check_forest(model: Any) -> None:
     """Refuse what is not a fitted tree or forest classifier of scikit-learn."""
-    if not hasattr(model, "classes_") or not (hasattr(model, "tree_") or hasattr(model, "estimators_")):
+    from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+    from sklearn.tree import DecisionTreeClassifier
+
+    kind = type(model).__name__
+    if not isinstance(model, RandomForestClassifier | ExtraTreesClassifier | DecisionTreeClassifier):
         raise InvalidParameter(
-            f"{type(model).__name__} is not a fitted tree or forest classifier of scikit-learn; fit it before"
+            f"the model is a {kind}; it must be a RandomForestClassifier, an ExtraTreesClassifier or a "
+            "DecisionTreeClassifier of scikit-learn, or one of budgetforest"
         )
+    if not hasattr(model, "classes_"):
+        raise InvalidParameter(f"the {kind} is not fitted yet; fit it before")
 
 
 def from_lightgbm(booster: Any, costs: Costs, rounds: int | None = None) -> Forest:

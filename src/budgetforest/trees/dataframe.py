@@ -18,6 +18,7 @@ def to_dataframe(forest: Forest) -> Any:
 
     Node numbers are those within a tree, in preorder. ``category`` is what leads from a nominal parent to
     the node; ``missing`` where missing values go; ``risk`` the cost per drop of impurity of the split.
+    Boosted trees have neither risk nor impurity, and scores in place of counts.
     """
     try:
         import pandas as pd
@@ -40,9 +41,12 @@ def _columns(tree: Tree, forest: Forest) -> dict[str, Any]:
     np.maximum.at(worst, parent[1:], tree.impurity[1:])
     cost = np.append(forest.costs.cost, np.nan)[tree.feature]
     counts: Any = tree.counts * forest.unit if forest.unit != 1 else tree.counts
-    rows = counts.sum(axis=1)
-    if forest.voting == Voting.SCORES:  # in place of counts
-        counts, rows = tree.counts / BELIEF, np.full(len(parent), np.nan)
+    rows, impurity = counts.sum(axis=1), tree.impurity
+    risk = np.where(inner, cost / np.maximum(impurity - worst, 1e-300), np.nan)
+    boosted = forest.voting == Voting.SCORES
+    if boosted:  # scores stand in place of counts, and no impurity is lowered
+        counts, rows = tree.counts / BELIEF, tree.weight
+        impurity = risk = np.full(len(parent), np.nan)
     way = np.select(
         [~inner, ~numeric, tree.route >= UNSEEN],
         ["", "category", "both"],
@@ -60,11 +64,11 @@ def _columns(tree: Tree, forest: Forest) -> dict[str, Any]:
         "missing": [str(w) or None for w in way],
         "category": _categories(tree, forest.schema, parent),
         "cost": cost,
-        "risk": np.where(inner, cost / np.maximum(tree.impurity - worst, 1e-300), np.nan),
-        "impurity": tree.impurity,
+        "risk": risk,
+        "impurity": impurity,
         "rows": rows,
         "label": np.array(forest.classes)[tree.counts.argmax(axis=1)],
-        "counts": [tuple(row) for row in counts.tolist()],
+        "scores" if boosted else "counts": [tuple(row) for row in counts.tolist()],
     }
 
 

@@ -1,0 +1,117 @@
+"""Commands replace no file unasked, never one that they read, and read only what a model asks for."""
+
+import csv
+
+import pytest
+from click.testing import CliRunner
+
+from budgetforest.cli import main
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, list(map(str, arguments)))
+
+
+def ok(*arguments):
+    done = run(*arguments)
+    assert done.exit_code == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Rows whose label follows from ``a``; neither ``b`` nor ``colour`` tell anything."""
+    folder = tmp_path_factory.mktemp("work")
+    rows = [
+        (i % 10, i * 7 % 11, "red" if i % 3 else "blue", "yes" if i % 10 > 4 else "no") for i in range(200)
+    ]
+    with (folder / "rows.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("a", "b", "colour", "label"), *rows])
+    train = ("--target", "label", "--method", "paper", "--max-trees", "2", "--budget", "1")
+    ok("train", folder / "rows.csv", *train, "--out", folder / "model.safetensors")
+    ok("costs", "template", folder / "rows.csv", "--target", "label", "--out", folder / "costs.csv")
+    return folder
+
+
+TRAIN = ("--target", "label", "--method", "paper", "--max-trees", "1")
+
+
+@pytest.mark.parametrize(
+    ("command", "written"),
+    [
+        (("costs", "template", "rows.csv", "--target", "label", "--out", "costs.csv"), "costs.csv"),
+        (("train", "rows.csv", *TRAIN, "--out", "model.safetensors"), "model.safetensors"),
+        (("predict", "model.safetensors", "rows.csv", "--out", "answers.csv"), "answers.csv"),
+        (("curve", "model.safetensors", "rows.csv", "--plot", "curve.svg"), "curve.svg"),
+        (("report", "model.safetensors", "rows.csv", "--out", "page.html"), "page.html"),
+        (("export", "model.safetensors", "--out", "forest.json"), "forest.json"),
+    ],
+)
+def test_files_are_replaced_only_if_asked(folder, tmp_path, monkeypatch, command, written):
+    monkeypatch.chdir(tmp_path)
+    for name in ("rows.csv", "model.safetensors"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    if written != "model.safetensors":
+        (tmp_path / written).write_text("somebody's work")
+    before = (tmp_path / written).read_bytes()
+    refused = run(*command)
+    assert refused.exit_code == 2
+    assert f"'{written}' exists; pass --force to replace it." in refused.stderr
+    assert (tmp_path / written).read_bytes() == before
+    ok(*command, "--force")
+    assert (tmp_path / written).read_bytes() != before
+
+
+def test_default_names_are_not_replaced_either(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.safetensors").write_text("a model")
+    (tmp_path / "model.html").write_text("a page")
+    for command in (
+        ("train", folder / "rows.csv", *TRAIN),
+        ("report", folder / "model.safetensors", folder / "rows.csv"),
+    ):
+        done = run(*command)
+        assert done.exit_code == 2
+        assert "exists; pass --force to replace it." in done.stderr
+    assert sorted(file.read_text() for file in tmp_path.iterdir()) == ["a model", "a page"]
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_an_input_is_never_replaced(folder, tmp_path, monkeypatch, force):
+    monkeypatch.chdir(tmp_path)
+    rows = (folder / "rows.csv").read_bytes()
+    (tmp_path / "rows.csv").write_bytes(rows)
+    (tmp_path / "link.csv").symlink_to("rows.csv")
+    for out in ("rows.csv", "./rows.csv", "link.csv"):
+        done = run("predict", folder / "model.safetensors", "rows.csv", "--out", out, *force)
+        assert done.exit_code == 2
+        assert "is read by this command; write to another file." in done.stderr
+    assert (tmp_path / "rows.csv").read_bytes() == rows
+
+
+def test_columns_that_no_tree_asks_for_may_be_absent_or_odd(folder, tmp_path):
+    whole = ok("predict", folder / "model.safetensors", folder / "rows.csv").stdout
+    lines = [line.split(",") for line in (folder / "rows.csv").read_text().splitlines()]
+    (tmp_path / "without.csv").write_text("".join(f"{a},{label}\n" for a, _, _, label in lines))
+    odd = [lines[0], *([a, "what?", "green", label] for a, _, _, label in lines[1:])]
+    (tmp_path / "odd.csv").write_text("".join(",".join(line) + "\n" for line in odd))
+    for name in ("without.csv", "odd.csv"):
+        assert ok("predict", folder / "model.safetensors", tmp_path / name).stdout == whole
+        ok("curve", folder / "model.safetensors", tmp_path / name)
+        ok("report", folder / "model.safetensors", tmp_path / name, "--out", tmp_path / f"{name}.html")
+    (tmp_path / "lacks.csv").write_text("b,colour,label\n1,red,yes\n")
+    done = run("predict", folder / "model.safetensors", tmp_path / "lacks.csv")
+    assert done.exit_code == 1
+    assert "there is no column 'a', which the model needs" in done.stderr
+
+
+def test_a_model_that_asks_for_nothing_answers_any_file(tmp_path):
+    rows = "".join(f"{i % 40},{'yes' if i % 5 == 0 else 'no'}\n" for i in range(400))
+    (tmp_path / "rows.csv").write_text(f"a,label\n{rows}")
+    costly = ("--costs", tmp_path / "costs.csv", "--budget", "1")
+    (tmp_path / "costs.csv").write_text("feature,cost\na,100\n")
+    ok("train", tmp_path / "rows.csv", *TRAIN, *costly, "--out", tmp_path / "m.safetensors")
+    (tmp_path / "new.csv").write_text("z\n5\n6\n")
+    answers = ok("predict", tmp_path / "m.safetensors", tmp_path / "new.csv").stdout.splitlines()
+    assert len(answers) == 3
+    assert all(line.startswith("no,0,") for line in answers[1:])
