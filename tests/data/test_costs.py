@@ -384,3 +384,36 @@ def test_prices_of_another_model_are_checked_again(wrong):
 def test_a_whole_number_too_large_for_a_float_is_no_price():
     with pytest.raises(InvalidCosts, match="costs must be finite"):
         read_costs([1, 10**400], None, ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (
+            ("1.200", "950"),
+            r"line 2: '1\.200' may be 1200 or 1\.2, beside numbers without '\.'; write 1200, or",
+        ),
+        (("950", "1,200"), "line 3: '1,200' may be 1200 or 1.2"),
+        (("12.500", "7"), r"'12\.500' may be 12500 or 12\.5"),
+    ],
+)
+def test_numbers_that_may_be_thousands_are_refused(tmp_path, cells, told):
+    path = tmp_path / "prices.csv"
+    path.write_text("feature;cost\n" + "".join(f"f{i};{cell}\n" for i, cell in enumerate(cells)))
+    with pytest.raises(InvalidCosts, match=told):
+        read_costs(path, None, ["f0", "f1"])
+
+
+@pytest.mark.parametrize(
+    ("cells", "prices"),
+    [
+        (("1.200", "7.27", "950"), [1.2, 7.27, 950]),
+        (("0.125", "1.250", "3"), [0.125, 1.25, 3]),
+        (("1,250", "3,500", "9,000"), [1.25, 3.5, 9]),
+        (("1200", "950", "7,5"), [1200, 950, 7.5]),
+    ],
+)
+def test_decimals_are_told_from_thousands_by_the_others(tmp_path, cells, prices):
+    path = tmp_path / "prices.csv"
+    path.write_text("feature;cost\n" + "".join(f"f{i};{cell}\n" for i, cell in enumerate(cells)))
+    assert read_costs(path, None, ["f0", "f1", "f2"]).cost.tolist() == prices

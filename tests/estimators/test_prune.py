@@ -68,7 +68,7 @@ def test_our_forests_are_pruned_too(how, three_parts):
 def test_what_cannot_be_pruned_is_refused(three_parts):
     X, y, rows, labels, *_ = three_parts
     theirs = RandomForestClassifier(5, random_state=0)
-    with pytest.raises(InvalidParameter, match="not a fitted"):
+    with pytest.raises(InvalidParameter, match="is not fitted yet"):
         prune(theirs, rows, labels, budget=3)
     theirs.fit(X, y)
     with pytest.raises(InvalidParameter, match="budget"):

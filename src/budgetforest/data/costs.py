@@ -194,7 +194,29 @@ def _read_csv(path: Path) -> tuple[Sequence[str], list[_Record]]:
             f"{path}, line {reader.line_num}: {error}; write a quote in a cell twice"
         ) from None
     (_, columns), *rows = lines or [(1, [])]
+    _refuse_thousands(path, columns, rows)
     return columns, [_record(f"{path}, line {number}: ", columns, row, delimiter) for number, row in rows]
+
+
+LIKE_THOUSANDS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
+"""A number that is 1200 to some readers and 1.2 to others."""
+
+
+def _refuse_thousands(path: Path, columns: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]) -> None:
+    """Refuse numbers as 1.200 beside 950, unless others as 7.27 show that their sign is a decimal one."""
+    priced = [at for at, column in enumerate(columns) if column in ("cost", "discount_cost")]
+    cells = [(line, row[at]) for line, row in rows for at in priced if at < len(row) and row[at]]
+    for sign in ".,":
+        written = [(line, cell) for line, cell in cells if sign in cell]
+        unclear = [(line, cell) for line, cell in written if LIKE_THOUSANDS.fullmatch(cell)]
+        # all alike are decimals of one width; 0.125 and 7.27 are none but decimals
+        if unclear and len(unclear) == len(written) < len(cells):
+            line, cell = unclear[0]
+            whole, part = cell.replace(sign, ""), f"{float(cell.replace(sign, '.')):g}"
+            raise InvalidCosts(
+                f"{path}, line {line}: {cell!r} may be {whole} or {part}, beside numbers without {sign!r}; "
+                f"write {whole}, or {part}"
+            )
 
 
 def _record(where: str, columns: Sequence[str], row: Sequence[str], delimiter: str) -> _Record:
