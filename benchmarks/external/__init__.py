@@ -95,12 +95,9 @@ def _section(table: Table, figures: dict, before: dict) -> Iterator[str]:
     yield _line("**budgetforest**", [each.accuracy for each in found])
     yield "| its mean cost | " + " | ".join(f"{each.cost:.2f}" for each in found) + " |"
     yield ""
-    behind = sum(
-        each.accuracy < max(printed.get(each.budget, 0.0) for printed in table.printed.values())
-        for each in found
-    )
-    if table.printed:
-        yield f"Behind what the others printed at {behind} of {len(found)} budgets.\n"
+    best = [max(printed.get(each.budget, 0.0) for printed in table.printed.values()) for each in found]
+    behind = sum(each.accuracy < accuracy for each, accuracy in zip(found, best, strict=True))
+    yield f"Behind what the others printed at {behind} of the {np.count_nonzero(best)} budgets that they have.\n"
     yield machine.note(figures["machine"])
 
 

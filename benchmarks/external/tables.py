@@ -43,7 +43,7 @@ CLASSES, FEATURES, SIGMA = 8, 20, 0.3
 def cube(quick: bool) -> tuple[Part, Part, Part]:
     """CUBE: three features in a row, which depend on the class, lie around a corner of a cube; others are noise."""
     rng = np.random.default_rng(0)
-    n = 2_000 if quick else 20_000
+    n = 400 if quick else 20_000
     y = rng.integers(CLASSES, size=n)
     X = rng.random((n, FEATURES))
     corner = (y[:, None] >> np.arange(3)) & 1

@@ -1,0 +1,51 @@
+"""Tables that others printed: the recipes of the rows, and the page."""
+
+import numpy as np
+import pytest
+
+from benchmarks import external
+from benchmarks.external import tables
+
+pytestmark = pytest.mark.filterwarnings("ignore::budgetforest.BudgetForestWarning")
+
+
+def test_of_cube_three_features_in_a_row_tell_the_class():
+    (X, y), *_ = tables.cube(False)
+    assert X.shape == (10_000, tables.FEATURES)
+    for c in range(tables.CLASSES):
+        mean, spread = X[y == c].mean(axis=0), X[y == c].std(axis=0)
+        bits = [(c >> bit) & 1 for bit in range(3)]
+        np.testing.assert_allclose(mean[c : c + 3], bits, atol=0.05)
+        np.testing.assert_allclose(spread[c : c + 3], tables.SIGMA, atol=0.03)
+        others = np.delete(np.arange(tables.FEATURES), np.arange(c, c + 3))
+        np.testing.assert_allclose(mean[others], 0.5, atol=0.06)
+        assert X[:, others].min() < 0  # of other classes
+
+
+def test_blocks_are_two_by_two():
+    pytest.importorskip("pyarrow")
+    try:
+        groups = tables.blocks()
+    except external.Absent as absent:
+        pytest.skip(str(absent))
+    names = list(groups)
+    assert len(set(groups.values())) == 196
+    assert len({groups[names[at]] for at in (0, 1, 28, 29)}) == 1
+    assert groups[names[2]] != groups[names[1]]
+    assert groups[names[56]] != groups[names[28]]
+
+
+def test_printed_figures_stand_at_their_budgets():
+    for table in tables.TABLES.values():
+        for printed in table.printed.values():
+            assert set(printed) <= set(table.budgets)
+            assert all(0 < accuracy < 1 for accuracy in printed.values())
+
+
+def test_the_page_shows_ours_beside_theirs(tmp_path):
+    external.run(("cube",), quick=True, out=tmp_path)
+    page = (tmp_path / "external.md").read_text()
+    assert "| Shim and others, 2018 |  |  |  | 87.34% |  |  |" in page
+    assert "budgetforest 0.1" in page
+    assert "of the 1 budgets that they have" in page
+    assert "200 / 100 / 100 rows for training, validation and test" in page
