@@ -76,7 +76,7 @@ def folder(tmp_path_factory):
             *("--costs", folder / "costs.csv", "--out", folder / "model.safetensors", "--max-trees", "20"),
         )
     )
-    assert summary["mean cost"] <= 20
+    assert summary["mean_cost"] <= 20
     return folder
 
 
@@ -320,7 +320,7 @@ def test_validation_rows_of_their_own_measure_the_cost(folder, tmp_path):
     )
     model = budgetforest.load(tmp_path / "m.safetensors")
     spent = model.acquisition_cost(rows_for(model, patients(1))).mean()
-    assert summary["mean cost"] == pytest.approx(spent)
+    assert summary["mean_cost"] == pytest.approx(spent)
 
 
 def test_unlabelled_rows_are_left_out_and_said(folder, tmp_path):

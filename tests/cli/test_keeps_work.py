@@ -1,6 +1,8 @@
 """Commands replace no file unasked, never one that they read, and read only what a model asks for."""
 
 import csv
+import gzip
+import json
 
 import pytest
 from click.testing import CliRunner
@@ -115,3 +117,32 @@ def test_a_model_that_asks_for_nothing_answers_any_file(tmp_path):
     answers = ok("predict", tmp_path / "m.safetensors", tmp_path / "new.csv").stdout.splitlines()
     assert len(answers) == 3
     assert all(line.startswith("no,0,") for line in answers[1:])
+
+
+def test_compressed_files_are_read_as_they_were(folder, tmp_path):
+    rows = (folder / "rows.csv").read_bytes()
+    (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(rows))
+    whole = ok("predict", folder / "model.safetensors", folder / "rows.csv").stdout
+    assert ok("predict", folder / "model.safetensors", tmp_path / "rows.csv.gz").stdout == whole
+    template = ok("costs", "template", tmp_path / "rows.csv.gz", "--target", "label").stdout
+    assert template == ok("costs", "template", folder / "rows.csv", "--target", "label").stdout
+    trained = ("train", tmp_path / "rows.csv.gz", *TRAIN, "--json", "--out", tmp_path / "m.safetensors")
+    assert json.loads(ok(*trained).stdout)["rows"] == 200
+    (tmp_path / "odd.csv.gz").write_bytes(gzip.compress(rows.replace(b"\n4,", b"\nfour,", 1)))
+    done = run("predict", folder / "model.safetensors", tmp_path / "odd.csv.gz")
+    assert done.exit_code == 1
+    assert "odd.csv.gz, line 6: 'a' is 'four'" in done.stderr
+    (tmp_path / "broken.csv.gz").write_bytes(b"no such thing")
+    done = run("predict", folder / "model.safetensors", tmp_path / "broken.csv.gz")
+    assert done.exit_code == 1
+    assert "Not a gzipped file" in done.stderr
+
+
+def test_keys_of_json_have_no_spaces(folder, tmp_path):
+    trained = ("train", folder / "rows.csv", *TRAIN, "--json", "--out", tmp_path / "m.safetensors")
+    shown = ("show", folder / "model.safetensors", "--json")
+    curve = ("curve", folder / "model.safetensors", folder / "rows.csv", "--json")
+    for command in (trained, shown, curve):
+        document = json.loads(ok(*command).stdout)
+        for part in document if isinstance(document, list) else [document]:
+            assert not [key for key in part if " " in key]

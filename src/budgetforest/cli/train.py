@@ -127,7 +127,7 @@ def train(
         write_json(summary)
     else:
         for name, value in summary.items():
-            click.echo(f"{name:<17} {_shown(value)}")
+            click.echo(f"{name.replace('_', ' '):<17} {_shown(value)}")
 
 
 def _summary(model: Any, rows: int, path: Path) -> dict[str, Any]:
@@ -139,10 +139,10 @@ def _summary(model: Any, rows: int, path: Path) -> dict[str, Any]:
         "features": len(model.forest_.schema.names),
         "classes": list(model.forest_.classes),
         "trees": model.n_trees_,
-        "mean cost": best.cost if best else 0.0,
-        "cost of all": model.costs_.most,
-        "validation error": best.error if best else None,
-        "smaller budgets": len(model.path_),
+        "mean_cost": best.cost if best else 0.0,
+        "cost_of_all": model.costs_.most,
+        "validation_error": best.error if best else None,
+        "smaller_budgets": len(model.path_),
     }
 
 

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from budgetforest.files.header import LONGEST, Header, NotText, decoded, read_header
+from budgetforest.files.header import LONGEST, Header, NotText, decoded, is_compressed, open_text, read_header
 from budgetforest.files.source import Block, Rows, Source, Wanted, connected, literal_path
 from budgetforest.runtime.errors import InvalidData
 
@@ -41,16 +41,28 @@ class TextSource(Source):
         How many of its lines to skip.
     opened : callable
         Opens the same rows, to look for the line of one.
+    size : int or None
+        About how many rows there are.
+    compression : {"none", "gzip"}
+        Of the file.
     """
 
     def __init__(
-        self, name: str, header: Header, path: Path, skip: int, opened: Opener, size: int | None = None
+        self,
+        name: str,
+        header: Header,
+        path: Path,
+        skip: int,
+        opened: Opener,
+        size: int | None = None,
+        compression: str = "none",
     ) -> None:
         super().__init__(name, header.names, None, size, decimal_comma=header.delimiter != ",")
         self.header = header
         self._path = path
         self._skip = skip
         self._opened = opened
+        self._compression = compression
 
     def _read(self, wanted: Wanted, before: int = 0) -> Iterator[Block]:
         """All rows, as doubles as long as DuckDB finds nothing else, which takes two thirds of the time."""
@@ -79,7 +91,8 @@ class TextSource(Source):
         query = f"""
             from read_csv({literal_path(self._path)}, columns = {{{columns}}}, skip = {self._skip},
                 header = false, delim = '{self.header.delimiter}', quote = '"', escape = '"',
-                allow_quoted_nulls = false, auto_detect = false, strict_mode = true, compression = 'none')
+                allow_quoted_nulls = false, auto_detect = false, strict_mode = true,
+                compression = '{self._compression}')
         """
         if len(self.names) == 1:  # else empty lines would be rows without a value
             query += " where n0 is not null"
@@ -152,17 +165,20 @@ class TextSource(Source):
 
 
 class Delimited(TextSource):
-    """A file of texts with a delimiter between them."""
+    """A file of texts with a delimiter between them; one that ends in .gz is compressed."""
 
     def __init__(self, path: Path, name: str | None = None) -> None:
-        header = read_header(path, name or str(path))
+        header, compressed = read_header(path, name or str(path)), is_compressed(path)
 
         def opened() -> BinaryIO:
-            file = path.open("rb")
+            file = open_text(path)
             file.seek(header.size)
             return file
 
-        with opened() as file:
-            sample = file.read(SAMPLED)
-        rows = (path.stat().st_size - header.size) * sample.count(b"\n") // max(len(sample), 1)
-        super().__init__(name or str(path), header, path, header.lines, opened, rows)
+        rows = None
+        if not compressed:
+            with opened() as file:
+                sample = file.read(SAMPLED)
+            rows = (path.stat().st_size - header.size) * sample.count(b"\n") // max(len(sample), 1)
+        compression = "gzip" if compressed else "none"
+        super().__init__(name or str(path), header, path, header.lines, opened, rows, compression)

@@ -42,8 +42,20 @@ class Header(NamedTuple):
 
 def read_header(path: Path, name: str) -> Header:
     """The header of a file of that name."""
-    with path.open("rb") as file:
+    with open_text(path) as file:
         return header_of(file, name)
+
+
+def open_text(path: Path) -> BinaryIO:
+    """A file of texts, which may be compressed."""
+    import gzip  # not worth its time where it is not used
+
+    return gzip.GzipFile(path) if is_compressed(path) else path.open("rb")  # type: ignore[return-value]
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether a file is compressed, by its ending."""
+    return path.suffix.lower() == ".gz"
 
 
 def header_of(file: BinaryIO, name: str) -> Header:
