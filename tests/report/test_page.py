@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -251,6 +252,39 @@ def test_nothing_is_wider_than_a_phone(visit, report):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     for chart in page.locator(".chart svg").all():
         assert chart.bounding_box()["width"] <= 390
+
+
+@pytest.fixture(scope="module")
+def letters():
+    """A report on more classes than the matrix shows."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 26, 800)
+    X = np.c_[truth + rng.normal(0, 1, 800), truth % 5 + rng.normal(0, 1, 800)]
+    names = np.array([f"letter {chr(65 + at)}" for at in range(26)])[truth]
+    model = BudgetForestClassifier(method="paper", alpha=2, max_trees=3, random_state=0)
+    return model.fit(X[:500], names[:500]).report(X[500:], names[500:])
+
+
+@pytest.mark.parametrize("width", [1280, 794])  # a screen, a sheet of paper
+def test_a_matrix_of_many_classes_is_whole(visit, letters, width):
+    page = visit(letters, viewport={"width": width, "height": 900})
+    room, needed = page.eval_on_selector(
+        "#confusion", "table => [table.parentElement.clientWidth, table.parentElement.scrollWidth]"
+    )
+    assert needed <= room
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_heads_of_many_classes_do_not_overlap(visit, letters, width):
+    page = visit(letters, viewport={"width": width, "height": 900})
+    sides = page.eval_on_selector_all(
+        "#confusion thead th:not(:first-child)",
+        "heads => heads.map((head) => {"
+        "  const range = document.createRange(); range.selectNodeContents(head);"
+        "  const box = range.getBoundingClientRect(); return [box.left, box.right]; })",
+    )
+    assert len(sides) == 12
+    assert all(right <= left for (_, right), (left, _) in pairwise(sides))
 
 
 def test_names_from_data_are_harmless(visit, hostile):

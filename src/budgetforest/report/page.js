@@ -124,6 +124,8 @@
       return within("tr", [make("th", names[truth]), ...cells]);
     });
     byId("confusion").style.setProperty("--classes", names.length);
+    // a wide matrix takes the whole width, its heads stand upright
+    byId("confusion").closest("section").classList.toggle("wide-matrix", names.length > 6);
     byId("confusion").replaceChildren(within("thead", [head]), within("tbody", rows));
   }
 
