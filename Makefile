@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench paper paper-quick frontier docs clean
+.PHONY: help demo test check bench paper paper-quick frontier external docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -38,6 +38,9 @@ paper-quick: $(VENV)/.bench  ## the same on few rows and settings, in minutes, i
 
 frontier: $(VENV)/.bench  ## compare with the best peer of every cell, in hours; what is measured is kept; write docs/frontier.md
 	$(RUN) -m benchmarks frontier
+
+external: $(VENV)/.bench  ## measure tables that others printed, in an hour or more; write docs/external.md
+	$(RUN) -m benchmarks external
 
 docs: $(VENV)/.docs  ## build the documentation into site/
 	$(VENV)/bin/mkdocs build --strict

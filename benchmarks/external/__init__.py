@@ -23,7 +23,7 @@ BEFORE = RESULTS / "external_waiting.json"
 """What version 0.1 reached, whose trees waited for unknown values, by name of the table."""
 HEAD = """# Tables that others printed
 
-Written by `python -m benchmarks external`. Accuracy on test rows at a number of acquired features (or groups). The budgets of the others are hard:
+Written by `make external`. Accuracy on test rows at a number of acquired features (or groups). The budgets of the others are hard:
 every row acquires exactly so many. Ours are means over rows, which is easier, since rows that are soon clear pay for the others. The figures of the others are
 theirs, as printed; ours are of one fit with the defaults, evaluated at each budget.
 """
