@@ -7,6 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+import budgetforest
 from budgetforest.cli import main
 
 
@@ -146,3 +147,42 @@ def test_keys_of_json_have_no_spaces(folder, tmp_path):
         document = json.loads(ok(*command).stdout)
         for part in document if isinstance(document, list) else [document]:
             assert not [key for key in part if " " in key]
+
+
+def table(*cells):
+    rows = "".join(f"{cell};{i % 7};{'yes' if i % 2 else 'no'}\n" for i, cell in enumerate(cells * 20))
+    return f"income;b;label\n{rows}"
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (("1.200", "950"), "'1.200' beside whole numbers: is that 1200 or 1.2? Say so with --decimal ',' or"),
+        (("1,200", "950"), "'1,200' beside whole numbers: is that 1200 or 1.2? Say so with --decimal '.' or"),
+    ],
+)
+def test_thousands_in_data_are_asked_about(tmp_path, cells, told):
+    (tmp_path / "rows.csv").write_text(table(*cells))
+    train = ("train", tmp_path / "rows.csv", *TRAIN, "--out", tmp_path / "m.safetensors")
+    refused = run(*train)
+    assert refused.exit_code == 1
+    assert told in refused.stderr
+    sign = cells[0][1]
+    for decimal, value in ((sign, 1.2), ({".": ",", ",": "."}[sign], 1200.0)):
+        ok(*train, "--decimal", decimal, "--force")
+        [threshold] = thresholds(tmp_path / "m.safetensors")
+        assert threshold == pytest.approx((value + 950) / 2)
+        answers = ok("predict", tmp_path / "m.safetensors", tmp_path / "rows.csv", "--decimal", decimal)
+        labels = [line.split(",")[0] for line in answers.stdout.splitlines()[1:]]
+        assert labels == ["no", "yes"] * 20
+
+
+def thresholds(path):
+    nodes = budgetforest.load(path).forest_.nodes
+    return {float(t) for t, j in zip(nodes.threshold, nodes.feature, strict=True) if j == 0}
+
+
+@pytest.mark.parametrize("cells", [("1.200", "7.27", "950"), ("0,125", "1,250", "3"), ("1,250", "3,500")])
+def test_decimals_in_data_are_told_by_the_others(tmp_path, cells):
+    (tmp_path / "rows.csv").write_text(table(*cells))
+    ok("train", tmp_path / "rows.csv", *TRAIN, "--out", tmp_path / "m.safetensors")

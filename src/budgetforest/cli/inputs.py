@@ -53,7 +53,21 @@ def data_options(command: Command) -> Command:
     command = click.option("--sql", metavar="QUERY", help='Rows of a query instead of a file: "select ..."')(
         command
     )
+    command = click.option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        expose_value=False,
+        callback=_note_decimal,
+        help="The decimal sign of text files; the other one parts thousands.",
+    )(command)
     return click.argument("data", type=DATA, required=False)(command)
+
+
+DECIMAL = "budgetforest.decimal"
+
+
+def _note_decimal(ctx: click.Context, param: click.Parameter, sign: str | None) -> None:
+    ctx.meta[DECIMAL] = sign
 
 
 def target_option(command: Command) -> Command:
@@ -107,12 +121,14 @@ def open_source(data: Path | None, sql: str | None, database: str | None, *, aga
     from budgetforest.files.piped import Piped, copied
     from budgetforest.files.typed import FORMATS, open_file
 
+    context = click.get_current_context()
+    decimal = context.meta.get(DECIMAL)
     if is_pipe(data):
         pipe, name = open_pipe(data)
         if again:
-            return Delimited(click.get_current_context().with_resource(copied(pipe)), name)
-        return Piped(pipe, name)
-    return open_file(data) if data.suffix.lower() in FORMATS else Delimited(data)
+            return Delimited(context.with_resource(copied(pipe)), name, decimal)
+        return Piped(pipe, name, decimal)
+    return open_file(data) if data.suffix.lower() in FORMATS else Delimited(data, decimal=decimal)
 
 
 def labelled_rows(

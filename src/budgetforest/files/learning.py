@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from budgetforest.data.table import MISSING, Schema, Table
 from budgetforest.files.coding import Coder, LearningCoder, brief, labels_of
 from budgetforest.files.header import place_of
-from budgetforest.files.source import Block, Source
+from budgetforest.files.source import Block, Source, Wanted
 from budgetforest.runtime.arrays import FEW_CLASSES, MAX_CODES, Floats
 from budgetforest.runtime.errors import InvalidData, UnusualData, warn
 
@@ -56,6 +57,7 @@ def learn_rows(source: Source, wish: Wish, tell: ProgressCallback = lambda upto:
     }
     missing = tuple(dict.fromkeys([*MISSING, *wish.missing]))
     nominal = named | _texts(source, [j for j in features if j not in named], missing)
+    _refuse_thousands(source, [j for j in features if j not in nominal])
     rows = _collect(source, target, features, nominal & set(features), missing, tell)
     if target not in named:
         _refuse_decimals(rows.labels, wish.target)
@@ -86,6 +88,33 @@ def _texts(source: Source, columns: Sequence[int], missing: tuple[str, ...]) -> 
             UnusualData,
         )
     return found | set(first)
+
+
+def _refuse_thousands(source: Source, columns: Sequence[int]) -> None:
+    """Refuse numbers as 1.200 beside 950, unless others as 7.27 show that their sign is a decimal one.
+
+    Only in files whose delimiter is no comma: elsewhere a point is a decimal sign.
+    """
+    if not source.decimal_comma or source.decimal or not columns:
+        return
+    counts = []
+    for j in columns:
+        for sign in ".,":
+            like = f"regexp_full_match(trim(n{j}), '[1-9][0-9]{{0,2}}[{sign}][0-9]{{3}}')"
+            counts += [f"count_if({like})", f"count_if(contains(n{j}, '{sign}'))"]
+            counts += [f"count_if(regexp_full_match(trim(n{j}), '[0-9]+'))", f"min(n{j}) filter ({like})"]
+    with source.opened(Wanted((), tuple(columns), ())) as rows:
+        [found] = rows.connection.sql(f"select {', '.join(counts)} from ({rows.query}\n)").fetchall()
+    for at, (j, sign) in enumerate(product(columns, ".,")):
+        unclear, written, whole, cell = found[4 * at : 4 * at + 4]
+        # 0.125 and 7.27 are none but decimals
+        if whole and unclear and unclear == written:
+            other = {".": ",", ",": "."}[sign]
+            raise InvalidData(
+                f"column {source.names[j]!r} of {source.name} has {cell!r} beside whole numbers: is that "
+                f"{cell.replace(sign, '')} or {float(cell.replace(sign, '.')):g}? Say so with "
+                f"--decimal {other!r} or --decimal {sign!r}"
+            )
 
 
 def _are_decimals(cells: Collection[str]) -> bool:

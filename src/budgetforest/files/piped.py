@@ -29,9 +29,9 @@ class Piped(Source):
     Complete rows, about ``CHUNK`` bytes at a time, are written to a temporary file that DuckDB reads.
     """
 
-    def __init__(self, file: BinaryIO, name: str) -> None:
+    def __init__(self, file: BinaryIO, name: str, decimal: str | None = None) -> None:
         self.header = header_of(file, name)
-        super().__init__(name, self.header.names, None, None)
+        super().__init__(name, self.header.names, None, None, decimal=decimal)
         self._file = file
 
     def blocks(
@@ -45,7 +45,8 @@ class Piped(Source):
                 # as in a file, DuckDB learns from a first line how lines end: a quoted cell would mislead it
                 path.write_bytes(b"header" + self.header.ends.encode() + text)
                 header = self.header._replace(lines=lines)
-                part = TextSource(self.name, header, path, 1, partial(io.BytesIO, text))
+                opened = partial(io.BytesIO, text)
+                part = TextSource(self.name, header, path, 1, opened, decimal=self.decimal)
                 before = upto
                 for block in part.blocks(numeric, texts, missing):
                     upto = before + block.upto

@@ -75,6 +75,8 @@ class Source:
         About how many rows there are.
     decimal_comma : bool
         Whether ``0,5`` is a number.
+    decimal : {".", ","} or None
+        The decimal sign, if somebody says so; the other one then parts thousands.
     """
 
     def __init__(
@@ -85,11 +87,12 @@ class Source:
         size: int | None,
         *,
         decimal_comma: bool = False,
+        decimal: str | None = None,
     ) -> None:
         self.name = name
         self.names = names
         self.size = size
-        self.decimal_comma = decimal_comma
+        self.decimal_comma, self.decimal = decimal_comma, decimal
         self._types = types
 
     def is_text(self, column: int) -> bool | None:
@@ -173,11 +176,17 @@ class Source:
 
     def _number(self, column: int, name: str) -> str:
         if self._types is None or self._types[column].id in TEXTS:
-            text = f"replace({name}, ',', '.')" if self.decimal_comma else name
-            return f"try_cast({text} as double)"
+            return f"try_cast({self._with_point(name)} as double)"
         if self._types[column].id == "decimal":  # cast directly they round twice, and differ from a CSV's
             return f"{name}::varchar::double"
         return f"{name}::double"
+
+    def _with_point(self, name: str) -> str:
+        """A text whose decimal sign is a point, and which has no sign between thousands if that is known."""
+        if self.decimal == ".":
+            return f"replace({name}, ',', '')"
+        whole = f"replace({name}, '.', '')" if self.decimal else name
+        return f"replace({whole}, ',', '.')" if self.decimal or self.decimal_comma else name
 
     def _text(self, column: int, name: str) -> str:
         if self._types is not None and self._types[column].id == "boolean":  # as Python writes it
