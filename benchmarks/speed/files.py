@@ -56,7 +56,8 @@ def write_csv(rows: pd.DataFrame, path: Path, size: int) -> int:
 
 def predicting(folder: Path, trees: int) -> str:
     """Code that predicts the file as the command line does."""
-    words = ["predict", f"{folder}/{trees}.safetensors", f"{folder}/rows.csv", "--out", f"{folder}/out.csv"]
+    words = ["predict", f"{folder}/{trees}.safetensors", f"{folder}/rows.csv"]
+    words += ["--out", f"{folder}/out.csv", "--force"]
     return f"from budgetforest.cli import main; main({words!r}, standalone_mode=False); {PEAK}"
 
 
