@@ -42,10 +42,18 @@ def test_printed_figures_stand_at_their_budgets():
             assert all(0 < accuracy < 1 for accuracy in printed.values())
 
 
-def test_the_page_shows_ours_beside_theirs(tmp_path):
+def test_the_page_shows_ours_beside_theirs(tmp_path, monkeypatch):
+    def parts(quick):
+        rng = np.random.default_rng(0)
+        X = rng.random((900, 2))
+        y = (X[:, 0] > 0.5).astype(int)
+        return (X[:300], y[:300]), (X[300:600], y[300:600]), (X[600:], y[600:])
+
+    table = external.Table("Halves", "Two features.", parts, (1, 2), {"Others": {2: 0.5}})
+    monkeypatch.setitem(tables.TABLES, "cube", table)
     external.run(("cube",), quick=True, out=tmp_path)
     page = (tmp_path / "external.md").read_text()
-    assert "| Shim and others, 2018 |  |  |  | 87.34% |  |  |" in page
-    assert "budgetforest 0.1" in page
-    assert "of the 1 budgets that they have" in page
-    assert "200 / 100 / 100 rows for training, validation and test" in page
+    assert "| Others |  | 50.00% |" in page
+    assert "| budgetforest 0.1 | 4" in page  # as it was measured
+    assert "Behind what the others printed at 0 of the 1 budgets that they have." in page
+    assert "300 / 300 / 300 rows for training, validation and test" in page
