@@ -88,7 +88,13 @@ class WritingCommand(click.Command):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params.append(
-            click.Option(["--force"], is_flag=True, expose_value=False, help="Replace files that exist.")
+            click.Option(
+                ["--force"],
+                is_flag=True,
+                expose_value=False,
+                callback=_note_force,
+                help="Replace files that exist.",
+            )
         )
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -98,13 +104,12 @@ class WritingCommand(click.Command):
                 claim(path, ctx)
         return super().invoke(ctx)
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Note whether files may be replaced, before the names of files are looked at."""
-        ctx.meta[FORCE] = "--force" in args
-        return super().parse_args(ctx, args)
-
 
 FORCE = "budgetforest.force"
+
+
+def _note_force(ctx: click.Context, param: click.Parameter, replaces: bool) -> None:
+    ctx.meta[FORCE] = replaces
 
 
 def claim(path: Path, ctx: click.Context | None = None) -> Path:

@@ -198,8 +198,22 @@ def _read_csv(path: Path) -> tuple[Sequence[str], list[_Record]]:
     return columns, [_record(f"{path}, line {number}: ", columns, row, delimiter) for number, row in rows]
 
 
-LIKE_THOUSANDS = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
-"""A number that is 1200 to some readers and 1.2 to others."""
+def like_thousands(sign: str) -> str:
+    """The pattern of a number that is 1200 to some readers and 1.2 to others, written with a sign.
+
+    >>> bool(re.fullmatch(like_thousands("."), "1.200")), bool(re.fullmatch(like_thousands("."), "0.125"))
+    (True, False)
+    """
+    return f"[1-9][0-9]{{0,2}}[{sign}][0-9]{{3}}"
+
+
+def both_readings(cell: str, sign: str) -> tuple[str, str]:
+    """Such a number, taken for thousands and for decimals.
+
+    >>> both_readings("1.200", ".")
+    ('1200', '1.2')
+    """
+    return cell.replace(sign, ""), f"{float(cell.replace(sign, '.')):g}"
 
 
 def _refuse_thousands(path: Path, columns: Sequence[str], rows: Sequence[tuple[int, Sequence[str]]]) -> None:
@@ -208,11 +222,11 @@ def _refuse_thousands(path: Path, columns: Sequence[str], rows: Sequence[tuple[i
     cells = [(line, row[at]) for line, row in rows for at in priced if at < len(row) and row[at]]
     for sign in ".,":
         written = [(line, cell) for line, cell in cells if sign in cell]
-        unclear = [(line, cell) for line, cell in written if LIKE_THOUSANDS.fullmatch(cell)]
+        unclear = [(line, cell) for line, cell in written if re.fullmatch(like_thousands(sign), cell)]
         # all alike are decimals of one width; 0.125 and 7.27 are none but decimals
         if unclear and len(unclear) == len(written) < len(cells):
             line, cell = unclear[0]
-            whole, part = cell.replace(sign, ""), f"{float(cell.replace(sign, '.')):g}"
+            whole, part = both_readings(cell, sign)
             raise InvalidCosts(
                 f"{path}, line {line}: {cell!r} may be {whole} or {part}, beside numbers without {sign!r}; "
                 f"write {whole}, or {part}"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from budgetforest.data.costs import both_readings, like_thousands
 from budgetforest.data.table import MISSING, Schema, Table
 from budgetforest.files.coding import Coder, LearningCoder, brief, labels_of
 from budgetforest.files.header import place_of
@@ -100,7 +101,7 @@ def _refuse_thousands(source: Source, columns: Sequence[int]) -> None:
     counts = []
     for j in columns:
         for sign in ".,":
-            like = f"regexp_full_match(trim(n{j}), '[1-9][0-9]{{0,2}}[{sign}][0-9]{{3}}')"
+            like = f"regexp_full_match(trim(n{j}), '{like_thousands(sign)}')"
             counts += [f"count_if({like})", f"count_if(contains(n{j}, '{sign}'))"]
             counts += [f"count_if(regexp_full_match(trim(n{j}), '[0-9]+'))", f"min(n{j}) filter ({like})"]
     with source.opened(Wanted((), tuple(columns), ())) as rows:
@@ -110,10 +111,10 @@ def _refuse_thousands(source: Source, columns: Sequence[int]) -> None:
         # 0.125 and 7.27 are none but decimals
         if whole and unclear and unclear == written:
             other = {".": ",", ",": "."}[sign]
+            thousands, decimals = both_readings(cell.strip(), sign)
             raise InvalidData(
                 f"column {source.names[j]!r} of {source.name} has {cell!r} beside whole numbers: is that "
-                f"{cell.replace(sign, '')} or {float(cell.replace(sign, '.')):g}? Say so with "
-                f"--decimal {other!r} or --decimal {sign!r}"
+                f"{thousands} or {decimals}? Say so with --decimal {other!r} or --decimal {sign!r}"
             )
 
 
