@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import fill
 from typing import NamedTuple
 
 import numpy as np
@@ -23,9 +24,10 @@ BEFORE = RESULTS / "external_waiting.json"
 """What version 0.1 reached, whose trees waited for unknown values, by name of the table."""
 HEAD = """# Tables that others printed
 
-Written by `make external`. Accuracy on test rows at a number of acquired features (or groups). The budgets of the others are hard:
-every row acquires exactly so many. Ours are means over rows, which is easier, since rows that are soon clear pay for the others. The figures of the others are
-theirs, as printed; ours are of one fit with the defaults, evaluated at each budget.
+Written by `make external`. Accuracy on test rows at a number of acquired features (or groups). The
+budgets of the others are hard: every row acquires exactly so many. Ours are means over rows, which is
+easier, since rows that are soon clear pay for the others. The figures of the others are theirs, as
+printed; ours are of one fit with the defaults, evaluated at each budget.
 """
 
 
@@ -85,7 +87,8 @@ def _section(table: Table, figures: dict, before: dict) -> Iterator[str]:
     found = [Found(*each) for each in figures["found"]]
     rows = " / ".join(f"{n:,}" for n in figures["rows"])
     yield f"## {table.title}\n"
-    yield f"{table.protocol} {rows} rows for training, validation and test; {figures['seconds']:,.0f} CPU seconds to fit.\n"
+    yield fill(table.protocol, 100) + "\n"
+    yield f"{rows} rows for training, validation and test; {figures['seconds']:,.0f} CPU seconds to fit.\n"
     yield "| budget | " + " | ".join(f"{each.budget:g}" for each in found) + " |"
     yield "|---" * (len(found) + 1) + "|"
     for source, printed in table.printed.items():
