@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import matplotlib
 
-from benchmarks import availability, curve, data, exit, external, frontier, paper, speed
+from benchmarks import availability, curve, data, estimates, exit, external, frontier, paper, speed
 from budgetforest import BudgetForestWarning
 
 quick_ = click.option("--quick", is_flag=True, help="Few rows and settings: minutes at most, for tests.")
@@ -67,6 +67,14 @@ def frontier_(sets: tuple[str, ...], quick: bool, again: bool, out: Path | None)
 def external_(names: tuple[str, ...], quick: bool, out: Path | None) -> None:
     """Measure tables that others printed, all or the NAMES, and write their page."""
     external.run(names, quick=quick, out=out)
+
+
+@main.command("estimates")
+@quick_
+@out_
+def estimates_(quick: bool, out: Path | None) -> None:
+    """Compare the errors that fits show with those on new rows, and write their page."""
+    estimates.run(quick=quick, out=out)
 
 
 @main.command("cluster")

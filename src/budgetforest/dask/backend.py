@@ -27,7 +27,7 @@ from budgetforest.data.validation import constants
 from budgetforest.growing.boosting import Boost
 from budgetforest.growing.cost_aware import Growth
 from budgetforest.growing.workspace import Plan
-from budgetforest.runtime.arrays import Flags
+from budgetforest.runtime.arrays import Counts, Flags
 from budgetforest.selection.backend import (
     Backend,
     Boosted,
@@ -36,7 +36,7 @@ from budgetforest.selection.backend import (
     TreeMeter,
 )
 from budgetforest.selection.crossfit import n_turns
-from budgetforest.selection.evaluation import Outcome, added, error_of, outcomes_of
+from budgetforest.selection.evaluation import Outcome, added, confusion_of, error_of, outcomes_of
 from budgetforest.selection.settings import Settings
 from budgetforest.trees.forest import Answer, Context, join
 from budgetforest.trees.tree import Tree
@@ -124,10 +124,16 @@ class DaskBackend:
         self, trees: list[Tree], context: Context, sizes: Sequence[int], ends: Sequence[float]
     ) -> list[Outcome]:
         """Sums over blocks."""
-        weight, there = self._weight, self._held(trees)
-        given = weight, there, context, tuple(sizes), tuple(ends), self.settings.answer
+        given = self._held(trees), context, tuple(sizes), tuple(ends), self.settings.answer
         found = self.cluster.values(self.cluster.each(outcomes_of, self.judged, *given))
         return [added(blocks) for blocks in zip(*found, strict=True)]
+
+    def confusion(self, trees: list[Tree], context: Context, fold: int) -> Counts:
+        """Sums over blocks."""
+        given = self._held(trees), context, fold
+        found: list[Counts] = self.cluster.values(self.cluster.each(confusion_of, self.judged, *given))
+        total: Counts = np.sum(found, axis=0)
+        return total
 
     def _held(self, trees: list[Tree]) -> Future:
         """Trees on the cluster, each sent by itself."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from budgetforest.data.seen import Seen, seen_together, smallest
 from budgetforest.data.table import Numbers, Picked
 from budgetforest.runtime.arrays import Counts, Flags, Ids, Keys
 from budgetforest.runtime.random import places
@@ -42,16 +43,38 @@ class Totals(NamedTuple):
     """(k) weight of each class."""
     mark: int
     """Tells sets of rows apart, whatever their order."""
+    seen: Seen
 
 
 def totals_of(rows: Rows, n_classes: int) -> Totals:
     """The totals of some rows."""
     counts = np.bincount(rows.label, rows.weight, n_classes).astype(np.int64)
     marks = places(rows.hashes, 0) * (2 * rows.weight.astype(np.uint64) + np.uint64(1))
-    return Totals(len(rows.label), counts, int(marks.sum()))
+    return Totals(len(rows.label), counts, int(marks.sum()), seen_in(rows))
 
 
 def together(blocks: Sequence[Totals]) -> Totals:
     """The totals of all blocks."""
-    rows, counts, marks = zip(*blocks, strict=True)
-    return Totals(sum(rows), np.sum(counts, axis=0), sum(marks) % 2**64)
+    rows, counts, marks, seen = zip(*blocks, strict=True)
+    return Totals(sum(rows), np.sum(counts, axis=0), sum(marks) % 2**64, seen_together(seen))
+
+
+BLOCK = 2**16
+"""Rows that are looked at together."""
+
+
+def seen_in(rows: Rows) -> Seen:
+    """What is remembered of some rows."""
+    m = rows.X.shape[1]
+    low, high = np.full(m, np.inf), np.full(m, -np.inf)
+    for start in range(0, len(rows.label), BLOCK):
+        part = rows.X[slice(start, start + BLOCK)]
+        # fmin and fmax pass over missing values
+        low = np.fmin(low, np.fmin.reduce(part, axis=0))
+        high = np.fmax(high, np.fmax.reduce(part, axis=0))
+    return Seen(low, high, smallest(keys_of(rows.hashes)))
+
+
+def keys_of(hashes: Keys) -> Keys:
+    """The keys of rows in a sketch."""
+    return places(hashes, 0)

@@ -17,7 +17,14 @@ from budgetforest.runtime import params as check
 from budgetforest.runtime.arrays import LEAF, Anything, Flags, Floats, Matrix
 from budgetforest.runtime.errors import InvalidParameter
 from budgetforest.selection.candidates import Point
-from budgetforest.selection.result import TrainingResult, best_within, forest_at, path_within, warn_of_idle
+from budgetforest.selection.result import (
+    TrainingResult,
+    best_within,
+    forest_at,
+    path_within,
+    shown,
+    warn_of_idle,
+)
 from budgetforest.trees.dataframe import to_dataframe
 from budgetforest.trees.forest import Answer, Forest, importances, shares
 
@@ -90,7 +97,7 @@ class Prediction(LiveAcquisition):
         self._trained, self._within = trained, budget
         self.training_ = trained.summary
         self.costs_ = trained.context.costs
-        self.path_ = path_within(trained, budget)
+        self.path_ = [shown(trained, point) for point in path_within(trained, budget)]
         self.alpha_ = best.alpha if best else math.nan
         self.forest_ = forest_at(trained, best)
         self.n_trees_ = self.forest_.n_trees

@@ -85,7 +85,7 @@ def auto_candidates(
         kept = partial(named, cache, f"turn-{turn}")
         for pool, found in enumerate(headway.of(grow_pools(other, None, settings, headway.now, kept))):
             # no probable exit is ruled out here: the kept search may look up any threshold
-            record.add(pool, found, validation_of(other))
+            record.add(pool, found)
     allowed = None
     if settings.disagreement is not None:
         allowed = Allowed(settings.disagreement, settings.confidence, FORESTS * pools)
@@ -94,7 +94,7 @@ def auto_candidates(
     candidates: list[Candidate] = []
     # then the search whose forests are kept
     for pool, found in enumerate(headway.of(grow_pools(backend, allowed, settings, headway.now, cache))):
-        candidates += record.corrected(pool, found, validation_of(backend))
+        candidates += record.corrected(pool, found)
         # pool by pool, so that trees without a chance do not take memory until the end
         candidates = without_hopeless(candidates, n_judged)
     return candidates
@@ -277,7 +277,7 @@ def best_alone(few: Flags, otherwise: Flags, backend: Backend, context: Context,
         growth = Growth(alone, 0.0, 1.0, False, 1, settings.n_classes)
         trees = list(backend.independent(growth, quarter(MOST_TREES), True))
         outcome = backend.outcomes(trees, context, [len(trees)], [math.inf])[0]
-        gain, price = without - float(outcome.error[0]), float(settings.costs.prices(alone).sum())
+        gain, price = without - outcome.error(0), float(settings.costs.prices(alone).sum())
         # gain / price > most / paid without a division: what is free has price 0
         if gain * paid > most * price:
             best, most, paid = alone, gain, price
@@ -360,7 +360,7 @@ def measure(
     n = n_rows(validation_of(backend), settings)
     own = context_for(Point(recipe, len(trees), 0.0, 0.0), context, 1.0)
     return [
-        Point(recipe, size, float(outcome.cost[at]), float(outcome.error[at]), ends[at])
+        Point(recipe, size, outcome.cost(at), outcome.error(at), ends[at], folds=outcome.folds(at))
         for size, outcome in zip(sizes, backend.outcomes(trees, own, sizes, ends), strict=True)
         # rounded up to whole rows, on the safe side
         for at in range(first_allowed(np.ceil(outcome.differ * settings.unit), n, allowed), len(ends))

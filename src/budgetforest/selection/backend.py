@@ -22,11 +22,12 @@ from budgetforest.growing.cost_aware import Acquired, Growth, grow_cost_aware, g
 from budgetforest.growing.greedytree import Sample, stream_of_trees
 from budgetforest.growing.split import Splitter
 from budgetforest.growing.workspace import Plan
+from budgetforest.runtime.arrays import Counts
 from budgetforest.runtime.random import in_order
 from budgetforest.runtime.threads import while_awaited
 from budgetforest.selection.candidates import Recipe
 from budgetforest.selection.crossfit import turns
-from budgetforest.selection.evaluation import Meter, Outcome, error_of, outcomes_of
+from budgetforest.selection.evaluation import Measured, Meter, Outcome, confusion_of, error_of, outcomes_of
 from budgetforest.selection.settings import Settings, draws_of
 from budgetforest.trees.forest import Context, join
 from budgetforest.trees.tree import Tree
@@ -37,7 +38,7 @@ BoostingPolicy: TypeAlias = Callable[
     [Callable[[Boost], Iterator[Tree]], Callable[[list[Tree], Context], float]], Boosted
 ]
 """Decides how many rounds: takes a source of endless trees, and their error on validation rows."""
-TreeMeter: TypeAlias = Callable[[Tree], tuple[float, float] | None]
+TreeMeter: TypeAlias = Callable[[Tree], Measured | None]
 """Adds a tree to a forest: its mean cost and error on validation rows, None where they are not measured."""
 
 
@@ -79,6 +80,10 @@ class Backend(Protocol):
         self, trees: list[Tree], context: Context, sizes: Sequence[int], ends: Sequence[float]
     ) -> list[Outcome]:
         """Of the first so many trees, for each of ``sizes``, on all validation rows."""
+        ...
+
+    def confusion(self, trees: list[Tree], context: Context, fold: int) -> Counts:
+        """(k, k) the labels of the validation rows of a fold, by true class."""
         ...
 
 
@@ -144,9 +149,12 @@ class LocalBackend:
     ) -> list[Outcome]:
         """On all validation rows."""
         assert self.judged is not None
-        assert self.validation is not None
-        weight, answer = int(self.validation.counts.sum()), self.settings.answer
-        return outcomes_of(self.judged, weight, trees, context, sizes, ends, answer, self.pool)
+        return outcomes_of(self.judged, trees, context, sizes, ends, self.settings.answer, self.pool)
+
+    def confusion(self, trees: list[Tree], context: Context, fold: int) -> Counts:
+        """By all threads."""
+        assert self.judged is not None
+        return confusion_of(self.judged, trees, context, fold, self.pool)
 
 
 def sample_of(train: Rows, settings: Settings, pool: Executor) -> Sample:
@@ -186,12 +194,9 @@ def meter_of(
 ) -> TreeMeter:
     """Cost and error of a growing forest; without validation rows nobody knows."""
     if validation is None:
-        return lambda tree: (math.nan, math.nan)
-    total = math.fsum(validation.weight)
-    share = validation.weight.astype(np.float64) / total
-    return Meter(
-        validation.X, validation.label, share, context, settings.answer, settings.max_trees, pool
-    ).add
+        return lambda tree: Measured(math.nan, math.nan, ())
+    weight = int(validation.weight.sum())
+    return Meter(validation, weight, context, settings.answer, settings.max_trees, pool).add
 
 
 def reuse_here(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from budgetforest.trees.tree import Tree
+
+Folds: TypeAlias = tuple[tuple[float, float], ...]
+"""For each fold of the rows judged by: how much of their weight is wrong, and all of it."""
 
 
 class Recipe(NamedTuple):
@@ -43,10 +46,17 @@ class Point(NamedTuple):
     cost: float
     """Mean cost of the validation rows."""
     error: float
-    """Share of the validation rows that are labelled wrongly; where these are few, of all (``crossfit``).
-    Of scores that ``method="auto"`` chooses, their Brier score."""
+    """The share of rows that are labelled wrongly: on the validation rows; where these are few, on all
+    (``crossfit``); on a model's ``path_`` the one to expect on new rows (``estimate``). Of scores that
+    ``method="auto"`` chooses, their Brier score."""
     threshold: float = math.inf
     """The mean belief at which a label is taken; infinite: when it is certain."""
+    low: float = math.nan
+    """Where the 95 % interval of that error begins,"""
+    high: float = math.nan
+    """and ends."""
+    folds: Folds = ()
+    """The error by folds of the rows, for ``estimate``; empty once training is over."""
 
     @property
     def alpha(self) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 
 from budgetforest.data.rows import Rows, Totals, together, totals_of
 from budgetforest.selection.candidates import Candidate, Point
+from budgetforest.selection.estimate import error_in, summed
 from budgetforest.selection.settings import Settings, n_rows
 
 ENOUGH = 300
@@ -47,8 +48,6 @@ class Other(NamedTuple):
 
     exits: list[Point]
     """By cost."""
-    rows: int
-    """How many it was judged by."""
 
     def like(self, point: Point) -> Point | None:
         """Its exit at the same threshold, if that costs about as much; or the dearest that costs no more."""
@@ -102,18 +101,16 @@ class Record:
     def __init__(self) -> None:
         self.others: defaultdict[ForestKind, list[Other]] = defaultdict(list)
 
-    def add(self, pool: int, candidates: Sequence[Candidate], judged: Totals) -> None:
+    def add(self, pool: int, candidates: Sequence[Candidate]) -> None:
         """Note the forests of a pool of one training."""
         for kind, exits in kinds(pool, candidates):
-            self.others[kind].append(
-                Other(sorted(exits, key=lambda p: (p.cost, p.threshold)), weight_of(judged))
-            )
+            self.others[kind].append(Other(sorted(exits, key=lambda p: (p.cost, p.threshold))))
 
-    def corrected(self, pool: int, candidates: Sequence[Candidate], judged: Totals) -> list[Candidate]:
+    def corrected(self, pool: int, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The candidates with the errors of their kinds, those of the others included."""
         # a point is its own key: recipe, trees and threshold tell all exits apart
         found = {
-            point: point._replace(error=self._error(kind, point, weight_of(judged)))
+            point: self._with_others(kind, point)
             for kind, exits in kinds(pool, candidates)
             for point in exits
         }
@@ -122,19 +119,12 @@ class Record:
             for candidate in candidates
         ]
 
-    def _error(self, kind: ForestKind, point: Point, rows: int) -> float:
-        # whole weights but for rounding, unless the error is a Brier score
-        wrong = round(point.error * rows, 9)
-        for other in self.others[kind]:
-            if like := other.like(point):
-                wrong += round(like.error * other.rows, 9)
-                rows += other.rows
-        return wrong / rows
-
-
-def weight_of(judged: Totals) -> int:
-    """Of all rows."""
-    return int(judged.counts.sum())
+    def _with_others(self, kind: ForestKind, point: Point) -> Point:
+        alike = [like.folds for other in self.others[kind] if (like := other.like(point))]
+        if not alike:
+            return point
+        folds = summed([point.folds, *alike])
+        return point._replace(error=error_in(folds), folds=folds)
 
 
 def kinds(pool: int, candidates: Sequence[Candidate]) -> Iterator[tuple[ForestKind, list[Point]]]:

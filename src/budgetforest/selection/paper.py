@@ -13,6 +13,7 @@ from budgetforest.runtime.arrays import LEAF
 from budgetforest.runtime.progress import ProgressCallback, quiet
 from budgetforest.selection.backend import Backend, TreeMeter
 from budgetforest.selection.candidates import PLAIN, Candidate, Point, Recipe
+from budgetforest.selection.evaluation import Measured
 from budgetforest.selection.path import within
 from budgetforest.selection.settings import Settings, context_of, plan_of
 from budgetforest.selection.step_cache import StepCache, no_cache
@@ -76,7 +77,7 @@ def budget_rf(
         grown.append(tree)
         measured = meter(tree)
         if measured is not None:
-            points.append(Point(recipe, len(grown), *measured))
+            points.append(Point(recipe, len(grown), measured.cost, measured.error, folds=measured.folds))
         # measured forests, not trees: the meter leaves out some
         past = [point.cost > budget for point in points[-patience:]]
         if len(past) == patience and all(past):
@@ -98,7 +99,7 @@ def _told(measure: TreeMeter, what: str, most: int, tell: ProgressCallback) -> T
     """The same, and ``tell`` hears of every tree."""
     trees = count(1)
 
-    def add(tree: Tree) -> tuple[float, float] | None:
+    def add(tree: Tree) -> Measured | None:
         tell(what, next(trees), most)
         return measure(tree)
 

@@ -68,8 +68,19 @@ def surest(candidates: Sequence[Candidate]) -> Point:
     return min(certain, key=lambda p: (p.error, p.cost, p.recipe, p.trees))
 
 
+def without_folds(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates without what only a training needs of their points."""
+    return [
+        candidate._replace(points=[point._replace(folds=()) for point in candidate.points])
+        for candidate in candidates
+    ]
+
+
 STEP = 1.06
 """Neighbours on the careful path that err alike differ so much in cost."""
+NEAR, FAR = 1 / 3, 4 / 3
+"""Standard errors within which an error is as good as the best, and beyond which a tenth of the rows less
+does not make it so."""
 
 
 def careful_path(candidates: Sequence[Candidate], n_rows: int) -> list[Point]:
@@ -116,19 +127,32 @@ def without_hopeless(candidates: Sequence[Candidate], n_rows: int) -> list[Candi
     ]
 
 
+def only_near(candidates: Sequence[Candidate], n_rows: int) -> list[Candidate]:
+    """The candidates without the points that no nine tenths of the rows would choose."""
+    limits: dict[float, float] = {}
+    points = _by_cost(candidates)
+    for last, near in _budgets(points, n_rows, FAR):
+        limits[points[last].cost] = near
+    certain = surest(candidates)
+    return [
+        candidate._replace(points=[p for p in candidate.points if p.error <= limits[p.cost] or p == certain])
+        for candidate in candidates
+    ]
+
+
 def _by_cost(candidates: Sequence[Candidate]) -> list[Point]:
     points = (p for candidate in candidates for p in candidate.points)
     return sorted(points, key=lambda p: (p.cost, p.error, p.recipe, p.trees))
 
 
-def _budgets(points: Sequence[Point], n_rows: int) -> Iterator[tuple[int, float]]:
+def _budgets(points: Sequence[Point], n_rows: int, errors: float = NEAR) -> Iterator[tuple[int, float]]:
     """Every cost as a budget: the last point within it, and the largest error that is near the best."""
     best = 1.0
     for last, point in enumerate(points):
         # the best of all that cost no more
         best = min(best, point.error)
         if last + 1 == len(points) or points[last + 1].cost > point.cost:
-            yield last, best + math.sqrt(best * (1 - best) / n_rows) / 3
+            yield last, best + errors * math.sqrt(best * (1 - best) / n_rows)
 
 
 def _costs(candidates: Sequence[Candidate], budget: float) -> list[float]:

@@ -8,8 +8,11 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from budgetforest.data.seen import Seen
+from budgetforest.runtime.arrays import Counts
 from budgetforest.runtime.errors import BudgetTooSmall, UnusualData, warn
 from budgetforest.selection.candidates import Candidate, Point
+from budgetforest.selection.estimate import Estimate, estimate_at
 from budgetforest.selection.path import best_at, path_of
 from budgetforest.trees.forest import Answer, Context, Forest, Voting, join
 from budgetforest.trees.tree import Tree
@@ -37,6 +40,12 @@ class TrainingResult(NamedTuple):
     """Share of the rows judged by that the most common class labels wrongly; NaN if there were none."""
     summary: dict[str, Any]
     """For people: parameters, rows, validation rows, seed, version."""
+    estimates: tuple[Estimate, ...] = ()
+    """The error to expect on new rows, for the budgets of the path."""
+    confusion: Counts | None = None
+    """(k, k) labels by true class at the budget, in units of weight; each row had no part in the choice."""
+    seen: Seen | None = None
+    """What is remembered of the training rows."""
 
 
 def path_within(trained: TrainingResult, budget: float) -> list[Point]:
@@ -55,6 +64,12 @@ def best_within(trained: TrainingResult, budget: float) -> Point | None:
     path = path_within(trained, budget)
     useful = path and (path[-1].cost > 0 or (trained.context.costs.cost == 0).any())
     return path[-1] if useful else None
+
+
+def shown(trained: TrainingResult, point: Point) -> Point:
+    """A point of the path as people see it: with the error to expect on new rows."""
+    found = estimate_at(trained.estimates, point.cost)
+    return point._replace(error=found.error, low=found.low, high=found.high) if found else point
 
 
 def forest_at(trained: TrainingResult, point: Point | None) -> Forest:

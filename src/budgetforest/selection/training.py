@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
 
 from budgetforest.data.rows import Totals
+from budgetforest.data.seen import seen_together
 from budgetforest.growing.impurity import compiled, is_admissible
+from budgetforest.runtime.arrays import Counts
 from budgetforest.runtime.progress import ProgressCallback, quiet
 from budgetforest.selection.auto import auto_candidates
 from budgetforest.selection.backend import Backend
 from budgetforest.selection.candidates import Candidate, Point
 from budgetforest.selection.crossfit import judged_by
+from budgetforest.selection.estimate import Choice, choices_without, estimates
 from budgetforest.selection.evaluation import error_without
 from budgetforest.selection.paper import paper_candidates
-from budgetforest.selection.path import careful_path, only_used, path_of, surest, without_idle_trees
-from budgetforest.selection.result import TrainingResult
+from budgetforest.selection.path import (
+    best_at,
+    careful_path,
+    only_near,
+    only_used,
+    path_of,
+    surest,
+    without_folds,
+    without_idle_trees,
+)
+from budgetforest.selection.result import TrainingResult, best_within, context_for
 from budgetforest.selection.settings import Settings, context_of, n_rows
 from budgetforest.selection.step_cache import StepCache, no_cache
 
@@ -27,9 +43,9 @@ def train(
 ) -> TrainingResult:
     """Grow and measure forests of either method on any backend, and keep those that some budget needs."""
     search = auto_candidates if settings.auto else paper_candidates
-    return result_of(
-        list(search(backend, settings, tell, cache)), backend.train, backend.validation, settings
-    )
+    candidates = list(search(backend, settings, tell, cache))
+    result = result_of(candidates, backend.train, backend.validation, settings)
+    return with_estimates(result, candidates, backend, settings)
 
 
 def result_of(
@@ -38,10 +54,9 @@ def result_of(
     """What is kept of a training: the path, and the trees that it needs."""
     context = context_of(train, settings)
     best: Point | None = None
-    judged = validation
+    judged = judges(train, validation, settings)
     if settings.auto:
-        assert validation is not None
-        judged = judged_by(train, validation, settings)
+        assert judged is not None
         # thousands of candidates on few rows: the path is careful about the luckiest
         path = careful_path(candidates, n_rows(judged, settings))
         path = [point for point in path if point.cost <= settings.budget]
@@ -53,9 +68,9 @@ def result_of(
     impurity = compiled(settings.impurity, settings.n_classes)
     return TrainingResult(
         context=context,
-        candidates=kept,
-        path=path,
-        surest=best,
+        candidates=without_folds(kept),
+        path=[point._replace(folds=()) for point in path],
+        surest=best and best._replace(folds=()),
         budget=settings.budget,
         answer=settings.answer,
         unit=settings.unit,
@@ -66,4 +81,69 @@ def result_of(
             "validation_rows": 0 if validation is None else validation.rows,
             "seed": settings.seed,
         },
+        seen=seen_together([totals.seen for totals in (train, validation) if totals]),
     )
+
+
+def judges(train: Totals, validation: Totals | None, settings: Settings) -> Totals | None:
+    """The rows that errors come from."""
+    return judged_by(train, validation, settings) if settings.auto and validation else validation
+
+
+def with_estimates(
+    result: TrainingResult, candidates: list[Candidate], backend: Backend, settings: Settings
+) -> TrainingResult:
+    """The result with the errors to expect on new rows."""
+    judged = judges(backend.train, backend.validation, settings)
+    best = best_within(result, settings.budget)
+    if judged is None or best is None:
+        return result
+    budgets = [*(point.cost for point in result.path), settings.budget]
+    n, choice = n_rows(judged, settings), choice_of(settings)
+    # what is far from the best on all rows is chosen in no fold
+    near = only_near(candidates, n) if settings.auto else candidates
+    chosen = choices_without(near, budgets, choice, n)
+    return result._replace(
+        estimates=estimates(budgets, chosen, judged.rows, smooth=len(candidates) > 1),
+        confusion=confusion(backend, candidates, [at[-1] for at in chosen], best, result, settings),
+    )
+
+
+def choice_of(settings: Settings) -> Choice:
+    """How the forest of a budget is chosen."""
+
+    def paper(candidates: Sequence[Candidate], n: int) -> Callable[[float], Point | None]:
+        return partial(best_at, candidates)
+
+    def auto(candidates: Sequence[Candidate], n: int) -> Callable[[float], Point | None]:
+        path = careful_path(candidates, n)
+
+        def taken(budget: float) -> Point | None:
+            if budget == math.inf:
+                return surest(candidates)
+            return next((point for point in reversed(path) if point.cost <= budget), None)
+
+        return taken
+
+    return auto if settings.auto else paper
+
+
+def confusion(
+    backend: Backend,
+    candidates: Sequence[Candidate],
+    chosen: Sequence[Point],
+    best: Point,
+    result: TrainingResult,
+    settings: Settings,
+) -> Counts:
+    """(k, k) labels by true class at the budget, the rows of every fold by what is chosen without them.
+
+    Where those trees are gone, by the forest in use.
+    """
+    trees = {candidate.recipe: candidate.trees for candidate in candidates}
+    found = np.zeros((settings.n_classes, settings.n_classes), np.int64)
+    for fold, taken in enumerate(chosen):
+        point = taken if len(trees[taken.recipe]) >= taken.trees else best
+        own = context_for(point, result.context, settings.unit)
+        found += backend.confusion(trees[point.recipe][: point.trees], own, fold)
+    return found

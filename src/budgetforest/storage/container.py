@@ -31,7 +31,7 @@ LARGEST_FILE = 2**32
 """Bytes of a file: a hundred trees of a million rows."""
 DOCUMENT, CHECKSUM = "budgetforest", "crc32"
 """The two entries of the metadata."""
-DTYPES = {"I64": "<i8", "I32": "<i4", "U8": "|u1", "F64": "<f8"}
+DTYPES = {"I64": "<i8", "U64": "<u8", "I32": "<i4", "U8": "|u1", "F64": "<f8"}
 """Dtypes of the format that model files use, as numpy names them."""
 
 

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from budgetforest.data.costs import LARGEST_COST, LEAST_COST, Costs, are_prices
+from budgetforest.data.seen import SKETCH, Seen
 from budgetforest.data.table import Schema
-from budgetforest.runtime.arrays import Flags, Floats, Ids
-from budgetforest.selection.candidates import Candidate, Point, Recipe
+from budgetforest.runtime.arrays import Counts, Flags, Floats, Ids
+from budgetforest.selection.candidates import Candidate, Folds, Point, Recipe
+from budgetforest.selection.estimate import N_FOLDS, Estimate
 from budgetforest.selection.path import path_of
 from budgetforest.selection.result import TrainingResult
 from budgetforest.storage.checks import Sizes, check_trees
@@ -51,8 +53,37 @@ def rebuilt(arrays: dict[str, Array], read: Entries) -> tuple[TrainingResult, fl
         proven=proven,
         prior_error=math.nan if read["prior_error"] is None else read.number("prior_error"),
         summary=_summary(Entries(read.mapping("training"), "its training")),
+        estimates=_estimates(arrays.get("estimate", np.empty((0, 4)))),
+        confusion=_confusion(arrays.get("confusion", np.empty((0, 0), np.int64)), len(context.classes)),
+        seen=_seen(arrays, len(context.schema.names)),
     )
     return trained, None if budget == math.inf else budget
+
+
+def _estimates(rows: Array) -> tuple[Estimate, ...]:
+    refuse_unless(rows.shape[1] == 4, "'estimate' has not four columns")
+    found = tuple(Estimate._make(row) for row in rows.tolist())
+    sound = all(0 <= each.low <= each.error <= each.high <= 1 and each.budget >= 0 for each in found)
+    refuse_unless(sound, "an estimate is no share within its interval")
+    refuse_unless(all(a.budget <= b.budget for a, b in pairwise(found)), "estimates are not in order")
+    return found
+
+
+def _confusion(counts: Array, k: int) -> Counts | None:
+    refuse_unless(counts.shape in ((0, 0), (k, k)), "'confusion' has not a row and a column per class")
+    refuse_unless((counts >= 0).all(), "'confusion' counts less than nothing")
+    return counts.copy() if counts.size else None
+
+
+def _seen(arrays: dict[str, Array], n_features: int) -> Seen | None:
+    """What is remembered of the training rows; files of older protocols say nothing."""
+    if "sketch" not in arrays or not len(arrays["low"]):
+        return None
+    low, high, sketch = (arrays[name].copy() for name in ("low", "high", "sketch"))
+    refuse_unless(len(low) == len(high) == n_features, "ranges are not one per feature")
+    refuse_unless(not (np.isnan(low) | np.isnan(high)).any(), "a range is not a number")
+    refuse_unless(len(sketch) <= SKETCH and (sketch[1:] > sketch[:-1]).all(), "'sketch' does not ascend")
+    return Seen(low, high, sketch)
 
 
 def _summary(read: Entries) -> dict[str, Any]:
@@ -183,7 +214,21 @@ def _points(arrays: dict[str, Array], recipes: Sequence[Recipe]) -> list[Point]:
         refuse_unless(not (measured < 0).any() and not (measured > most).any(), "a point is out of range")
     _check_thresholds(threshold)
     columns = (part.tolist() for part in (recipe, trees, cost, error, threshold))
-    return [Point(recipes[at], *rest) for at, *rest in zip(*columns, strict=True)]
+    return [
+        Point(recipes[at], *rest)._replace(folds=folds)
+        for (at, *rest), folds in zip(zip(*columns, strict=True), _folds(arrays, len(recipe)), strict=True)
+    ]
+
+
+def _folds(arrays: dict[str, Array], n_points: int) -> list[Folds]:
+    """Of the steps of a training; a whole one has none."""
+    none = np.empty((n_points, 0))
+    wrong, weight = (arrays.get(f"point_{name}", none) for name in ("wrong", "weight"))
+    fits = len(wrong) == n_points and wrong.shape == weight.shape
+    refuse_unless(fits and wrong.shape[1] in (0, N_FOLDS), "folds of points differ in number")
+    sound = np.isfinite(weight).all() and (wrong >= 0).all() and (wrong <= weight).all()
+    refuse_unless(sound, "a fold of a point is out of range")
+    return [tuple(zip(*each, strict=True)) for each in zip(wrong.tolist(), weight.tolist(), strict=True)]
 
 
 def _check_thresholds(threshold: Floats) -> None:

@@ -1,6 +1,6 @@
 """A trained model as a file, ``*.safetensors``: plain arrays and a JSON document. No code, no pickle.
 
-Protocol 2, described in docs/modelfile.md. Who changes what is written raises ``PROTOCOL``, keeps reading
+Protocol 3, described in docs/modelfile.md. Who changes what is written raises ``PROTOCOL``, keeps reading
 the older ones, and keeps a test file of each. ``load`` reads (``container``), checks and builds
 (``decode``); what follows from the trees is computed again, not stored.
 """
@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from budgetforest import __version__
+from budgetforest.data.seen import Seen
 from budgetforest.runtime.errors import InvalidData, NewerModelFile, NotAModelFile
+from budgetforest.selection.estimate import key
 from budgetforest.selection.result import TrainingResult
 from budgetforest.storage import container
 from budgetforest.storage.container import Array, ArrayKind
@@ -23,7 +25,7 @@ from budgetforest.storage.decode import rebuilt
 from budgetforest.storage.fields import Entries, refuse_unless, storable, storable_categories
 from budgetforest.trees.tree import Tree, empty_tree
 
-PROTOCOL = 2
+PROTOCOL = 3
 
 ARRAYS = {
     **dict.fromkeys(
@@ -37,8 +39,18 @@ ARRAYS = {
     "group": ArrayKind("I32"),
     **dict.fromkeys(("point_recipe", "point_trees", "path", "surest"), ArrayKind("I32")),
     **dict.fromkeys(("point_cost", "point_error", "point_threshold"), ArrayKind("F64")),
+    **dict.fromkeys(("point_wrong", "point_weight"), ArrayKind("F64", 2)),
+    "estimate": ArrayKind("F64", 2),
+    "confusion": ArrayKind("I64", 2),
+    **dict.fromkeys(("low", "high"), ArrayKind("F64")),
+    "sketch": ArrayKind("U64"),
 }
 """The arrays of a file."""
+SINCE = {
+    "weight": 2,
+    **dict.fromkeys(("point_wrong", "point_weight", "estimate", "confusion", "low", "high", "sketch"), 3),
+}
+"""The protocol that brought an array, where it is not the first."""
 
 
 def write_result(trained: TrainingResult, budget: float, path: str | os.PathLike[str]) -> None:
@@ -71,8 +83,7 @@ def _kinds_of(document: dict[str, Any]) -> dict[str, ArrayKind]:
             f"version {version} wrote it in protocol {protocol}, and this version {__version__} knows "
             f"protocols up to {PROTOCOL}; upgrade: pip install --upgrade budgetforest"
         )
-    # protocol 1 does not tell what nodes weigh
-    return {name: kind for name, kind in ARRAYS.items() if protocol > 1 or name != "weight"}
+    return {name: kind for name, kind in ARRAYS.items() if protocol >= SINCE.get(name, 1)}
 
 
 def _arrays(trained: TrainingResult) -> dict[str, Array]:
@@ -80,7 +91,9 @@ def _arrays(trained: TrainingResult) -> dict[str, Array]:
     parts = trees or [empty_tree(0, len(trained.context.prior))._replace(floor=np.empty(0))]
     nodes = Tree._make(np.concatenate(part) for part in zip(*parts, strict=True))
     points = [point for candidate in trained.candidates for point in candidate.points]
-    number = {point: at for at, point in enumerate(points)}
+    number = {key(point): at for at, point in enumerate(points)}
+    folds = np.array([point.folds for point in points], np.float64).reshape(len(points), -1, 2)
+    seen = trained.seen or Seen(np.empty(0), np.empty(0), np.empty(0, np.uint64))
     careful = [] if trained.surest is None else [trained.surest]
     return {
         **nodes._asdict(),
@@ -98,8 +111,15 @@ def _arrays(trained: TrainingResult) -> dict[str, Array]:
         "point_cost": np.array([point.cost for point in points], np.float64),
         "point_error": np.array([point.error for point in points], np.float64),
         "point_threshold": np.array([point.threshold for point in points], np.float64),
-        "path": np.array([number[point] for point in trained.path if careful], np.int32),
-        "surest": np.array([number[point] for point in careful], np.int32),
+        "path": np.array([number[key(point)] for point in trained.path if careful], np.int32),
+        "surest": np.array([number[key(point)] for point in careful], np.int32),
+        "point_wrong": np.ascontiguousarray(folds[:, :, 0]),
+        "point_weight": np.ascontiguousarray(folds[:, :, 1]),
+        "estimate": np.array(trained.estimates, np.float64).reshape(-1, 4),
+        "confusion": np.empty((0, 0), np.int64) if trained.confusion is None else trained.confusion,
+        "low": seen.low,
+        "high": seen.high,
+        "sketch": seen.sketch,
     }
 
 

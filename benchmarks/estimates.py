@@ -1,0 +1,101 @@
+"""Do the errors that a fit shows hold on new rows? Many splits, the estimate of each beside the error on rows it never saw."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from rich.progress import track
+
+from benchmarks.data import Data, present
+from benchmarks.pages import RESULTS, ROOT
+from budgetforest import BudgetForestClassifier
+
+SETS = ("miniboone_tiny", "statlog_dna", "adult", "covtype", "ann_thyroid")
+ROWS = {"few rows": 600, "more rows": 1_500}
+"""Of a fit; three in ten are held out. Fewer than 300 of these: every row takes its turn as a validation row."""
+SPLITS, NEW = 20, 4_000
+"""Of every set; rows that no fit has seen."""
+BUDGETS = (0.05, 0.1, 0.2, 0.4)
+"""As shares of the price of everything."""
+HEAD = """# Errors that hold on new rows
+
+Written by `python -m benchmarks estimates`. A fit chooses among thousands of forests by their error on the
+validation rows, so the error of the chosen one on these rows is too low (*as chosen by*). What `path_`,
+`train` and `show` tell is corrected for the choice (*shown*): every row is judged by the forest that would
+have been chosen without it. Both are compared here with the error on {new:,} rows that the fit never saw,
+over {splits} random splits of every set, at budgets of {budgets} of the price of everything.
+
+*Too high by* is the mean of estimate minus error on new rows, in standard errors of the estimate in the last
+columns. *Covers*: how often the 95 % interval that is shown holds the error on new rows.
+"""
+
+
+def run(*, quick: bool = False, out: Path | None = None) -> None:
+    """Measure, and write ``docs/estimates.md``."""
+    docs, results = (out, out) if out else (ROOT / "docs", RESULTS)
+    splits = range(2 if quick else SPLITS)
+    cases = [
+        (data, rows, seed)
+        for data in present(SETS[:1] if quick else SETS)
+        for rows in ROWS
+        for seed in splits
+    ]
+    found = [row for case in track(cases, "splits") for row in measure(*case)]
+    docs.mkdir(parents=True, exist_ok=True)
+    (results / "estimates.json").write_text(json.dumps(found) + "\n")
+    (docs / "estimates.md").write_text("\n".join(page(found, len(splits))) + "\n")
+
+
+def measure(data: Data, rows: str, seed: int) -> list[dict]:
+    """One fit: at every budget what it shows, what it chose by, and what new rows say."""
+    order = np.random.default_rng(seed).permutation(len(data.y))
+    fitted, new = order[: ROWS[rows]], order[ROWS[rows] : ROWS[rows] + NEW]
+    X = data.X.to_numpy()
+    model = BudgetForestClassifier(costs=data.costs, random_state=seed)
+    model.fit(X[fitted], data.y[fitted])
+    trained, found = model._trained, []
+    for share in BUDGETS:
+        at = model.at_budget(share * model.costs_.most)
+        if not at.path_:
+            continue
+        told, raw = at.path_[-1], [p for p in trained.path if p.cost <= at.path_[-1].cost][-1]
+        found.append(
+            {
+                "data": data.title,
+                "rows": rows,
+                "budget": share,
+                "shown": told.error,
+                "low": told.low,
+                "high": told.high,
+                "chosen": raw.error,
+                "new": float(np.mean(at.predict(X[new]) != data.y[new])),
+                "judged": trained.summary["validation_rows"]
+                if trained.summary["validation_rows"] >= 300
+                else len(fitted),
+            }
+        )
+    return found
+
+
+def page(found: list[dict], splits: int) -> Iterable[str]:
+    """The page."""
+    yield HEAD.format(new=NEW, splits=splits, budgets=", ".join(f"{share:.0%}" for share in BUDGETS))
+    yield "| data | fit on | error on new rows | as chosen by | shown | too high by: as chosen by | shown | covers |"
+    yield "|---" * 8 + "|"
+    for rows in ROWS:
+        for title in dict.fromkeys(row["data"] for row in found):
+            yield _line(title, rows, [r for r in found if r["data"] == title and r["rows"] == rows])
+        yield _line("**all**", rows, [r for r in found if r["rows"] == rows])
+
+
+def _line(title: str, rows: str, found: list[dict]) -> str:
+    column = {name: np.array([row[name] for row in found]) for name in ("shown", "chosen", "new", "judged")}
+    error = np.sqrt(column["new"] * (1 - column["new"]) / column["judged"])
+    apart = {name: np.mean((column[name] - column["new"]) / error) for name in ("chosen", "shown")}
+    covers = np.mean([row["low"] <= row["new"] <= row["high"] for row in found])
+    means = [column[name].mean() for name in ("new", "chosen", "shown")]
+    return (
+        f"| {title} | {ROWS[rows]:,} | {' | '.join(f'{mean:.4f}' for mean in means)} "
+        f"| {apart['chosen']:+.2f} | {apart['shown']:+.2f} | {covers:.0%} |"
+    )
