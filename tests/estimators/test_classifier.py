@@ -335,7 +335,8 @@ def test_path_costs_more_and_errs_less():
     assert len(path) > 1
     assert costs == sorted(set(costs))
     assert costs[-1] <= 5
-    assert errors == sorted(set(errors), reverse=True)
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < errors[0]
 
 
 @pytest.mark.parametrize("alpha", [0, [0, 4, 20]])

@@ -26,7 +26,7 @@ from budgetforest import (
     step,
 )
 from budgetforest.data.costs import read_costs
-from budgetforest.data.rows import Rows, Totals, totals_of
+from budgetforest.data.rows import Rows, totals_of
 from budgetforest.data.validation import training_rows, validation_rows
 from budgetforest.inference.predict import charge, labels, ladder
 from budgetforest.selection import auto, backend
@@ -324,7 +324,8 @@ def test_errors_of_the_path_are_those_of_many_validation_rows(rows):
     model = BudgetForestClassifier(8, max_trees=10, random_state=0).fit(*rows[:2], validation=(X, y))
     for budget in (1, 2, 4, 8):
         at = model.at_budget(budget)
-        assert 1 - at.score(X, y) == pytest.approx(at.path_[-1].error)
+        chosen = [point for point in model._trained.path if point.cost <= budget][-1]
+        assert 1 - at.score(X, y) == pytest.approx(chosen.error)
 
 
 def test_training_rows_take_their_turn_once_each():
@@ -343,23 +344,27 @@ def test_training_rows_take_their_turn_once_each():
 
 
 def test_errors_of_forests_grown_alike_are_added():
-    few, more = (Totals(n, np.array([n]), 0) for n in (10, 30))
     offer = Candidate(
-        Recipe(features=3, rate=0.2), [], [Point(Recipe(features=3, rate=0.2), 4, 1.0, 0.5, 0.7)], 1
+        Recipe(features=3, rate=0.2), [], [judged(10, Recipe(features=3, rate=0.2), 4, 1.0, 0.5, 0.7)], 1
     )
-    other = Point(Recipe(features=3, rate=0.3), 9, 1.2, 0.1, 0.7)
+    other = judged(30, Recipe(features=3, rate=0.3), 9, 1.2, 0.1, 0.7)
     record = Record()
-    record.add(0, [Candidate(other.recipe, [], [other], 1)], more)
-    record.add(0, [Candidate(PLAIN, [], [Point(PLAIN, 9, 2.0, 0.9, 0.7)], 1)], more)
-    (found,) = record.corrected(0, [offer], few)
-    assert found.points == [offer.points[0]._replace(error=(5 + 3) / 40)]
+    record.add(0, [Candidate(other.recipe, [], [other], 1)])
+    record.add(0, [Candidate(PLAIN, [], [judged(30, PLAIN, 9, 2.0, 0.9, 0.7)], 1)])
+    (found,) = record.corrected(0, [offer])
+    assert found.points == [offer.points[0]._replace(error=(5 + 3) / 40, folds=((8, 40),))]
+
+
+def judged(rows, recipe, trees, cost, error, threshold):
+    """A point whose error is that of so many rows, all in one fold."""
+    return Point(recipe, trees, cost, error, threshold, folds=((error * rows, rows),))
 
 
 def test_few_validation_rows_are_judged_beside_all_others(rows):
     X, y = rows[0][:150], rows[1][:150]
     model = BudgetForestClassifier(12, max_trees=20, random_state=0)
     model.fit(X[:100], y[:100], validation=(X[100:], y[100:]))
-    wrong = np.array([point.error for point in model.path_]) * 150
+    wrong = np.array([point.error for point in model._trained.path]) * 150
     np.testing.assert_allclose(wrong, np.rint(wrong))
     assert (np.rint(wrong) % 3).any()  # so not of the 50 validation rows alone
 
@@ -531,7 +536,7 @@ def test_scores_are_chosen_by_their_brier_score():
     scored = BudgetForestClassifier(6, answer="proba", max_trees=8, random_state=0)
     scored.fit(X[400:], y[400:], validation=(X[:400], y[:400]))
     assert len(scored.path_) > 2
-    for point in scored.path_[1:]:  # the first costs nothing
+    for point in scored._trained.path[1:]:  # the first costs nothing
         share = scored.at_budget(point.cost).predict_proba(X[:400])
         assert point.error == pytest.approx(np.square(share - np.eye(3)[y[:400]]).sum(axis=1).mean() / 2)
 
@@ -621,14 +626,14 @@ def test_features_that_are_all_free_are_used():
 
 def test_a_forest_that_asks_for_nothing_has_not_the_error_of_those_that_ask():
     """A threshold next to the prior lets one training ask and another not: only alike ones share an error."""
-    recipe, judged = Recipe(features=1), Totals(100, np.array([50, 50]), 0)
+    recipe = Recipe(features=1)
 
     def offer(*points):
-        return [Candidate(recipe, [], [Point(recipe, 1, *point) for point in points], 1)]
+        return [Candidate(recipe, [], [judged(100, recipe, 1, *point) for point in points], 1)]
 
     record = Record()
-    record.add(0, offer((2.0, 0.1, 0.5), (2.0, 0.1, 0.9)), judged)
-    idle, asking = record.corrected(0, offer((0.0, 0.5, 0.5), (2.1, 0.3, 0.9)), judged)[0].points
+    record.add(0, offer((2.0, 0.1, 0.5), (2.0, 0.1, 0.9)))
+    idle, asking = record.corrected(0, offer((0.0, 0.5, 0.5), (2.1, 0.3, 0.9)))[0].points
     assert (idle.cost, idle.error) == (0.0, 0.5)
     assert asking.cost == 2.1
     assert asking.error == pytest.approx(0.2)
@@ -638,14 +643,13 @@ def test_a_forest_that_asks_for_nothing_has_not_the_error_of_those_that_ask():
 def test_a_lucky_exit_has_the_error_of_those_that_cost_no_more(times):
     """Its threshold costs others so many times as much: what they get for its price counts as well."""
     recipe = Recipe(features=1)
-    few, many = (Totals(n, np.array([n]), 0) for n in (10, 90))
 
-    def offer(*points):
-        return [Candidate(recipe, [], [Point(recipe, 1, *point) for point in points], 1)]
+    def offer(rows, *points):
+        return [Candidate(recipe, [], [judged(rows, recipe, 1, *point) for point in points], 1)]
 
     record = Record()
-    record.add(0, offer((0.0, 0.5, 0.5), (0.9, 0.4, 0.6), (times, 0.1, 0.7)), many)
-    (lucky,) = record.corrected(0, offer((1.0, 0.1, 0.7)), few)[0].points
+    record.add(0, offer(90, (0.0, 0.5, 0.5), (0.9, 0.4, 0.6), (times, 0.1, 0.7)))
+    (lucky,) = record.corrected(0, offer(10, (1.0, 0.1, 0.7)))[0].points
     assert lucky.error == pytest.approx((1 + 36) / 100)
 
 

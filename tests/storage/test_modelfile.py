@@ -266,8 +266,8 @@ def test_a_link_is_followed_and_permissions_are_ordinary(tmp_path):
 def test_a_newer_protocol_says_to_upgrade(tmp_path):
     path = saved(trained("auto"), tmp_path)
     arrays, document = container.read(path, lambda document: modelfile.ARRAYS)
-    path.write_bytes(forged({"news": arrays["cost"]}, document | {"protocol": 3, "version": "9.1"}))
-    with pytest.raises(NewerModelFile, match=r"version '9\.1' wrote it in protocol 3.*pip install --upgrade"):
+    path.write_bytes(forged({"news": arrays["cost"]}, document | {"protocol": 4, "version": "9.1"}))
+    with pytest.raises(NewerModelFile, match=r"version '9\.1' wrote it in protocol 4.*pip install --upgrade"):
         load(path)
 
 

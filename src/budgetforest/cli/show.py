@@ -46,7 +46,7 @@ def _document(model: Any) -> dict[str, Any]:
     """All that is shown, as data."""
     from budgetforest.trees.forest import Voting
 
-    schema, costs = model.forest_.schema, model.costs_
+    schema, costs, told = model.forest_.schema, model.costs_, model.summary()
     trees = _trees_per_feature(model)
     shared = costs.shared
     features = [
@@ -71,8 +71,18 @@ def _document(model: Any) -> dict[str, Any]:
         "training": model.training_,
         "features": features,
         "path": [
-            {"budget": p.cost, "error": p.error, "trees": p.trees, "forest": str(p)} for p in model.path_
+            {
+                "budget": p.cost,
+                "error": p.error,
+                "low": p.low,
+                "high": p.high,
+                "trees": p.trees,
+                "forest": str(p),
+            }
+            for p in model.path_
         ],
+        "verdict": told.sentence,
+        "by_class": [each._asdict() for each in told.classes],
         "certificates": [certificate._asdict() for certificate in model.certificates_],
     }
 
@@ -95,12 +105,19 @@ def _print(document: dict[str, Any]) -> None:
     sure = "certain" if exit_at == float("inf") else f"believed to {exit_at:.1%}"
     if document["scores"] and len(document["classes"]) > 2 and exit_at < 1:
         sure = f"ahead like one believed to {exit_at:.1%} where the others are level"
+    click.echo(document["verdict"])
     click.echo(f"{document['trees']} trees, {document['nodes']} nodes; a label is taken when it is {sure}")
     click.echo(f"budget: {'no limit' if document['budget'] is None else format(document['budget'], 'g')}")
     click.echo("classes: " + ", ".join(map(str, document["classes"])))
     click.echo(f"certificates: {_certified(document['certificates'])}")
     for name, value in document["training"].items():
         click.echo(f"{name}: {_listed(value) if isinstance(value, dict) else value}")
+    if document["by_class"]:
+        print_table(
+            "classes",
+            ("class", "rows", "recall", "precision"),
+            [tuple(map(_figure, each.values())) for each in document["by_class"]],
+        )
     print_table(
         "features",
         ("feature", "cost", "group", "discount", "values", "trees"),
@@ -118,10 +135,26 @@ def _print(document: dict[str, Any]) -> None:
     )
     print_table(
         "a forest for every budget",
-        ("from budget", "error", "trees", "forest"),
-        [(f"{p['budget']:.4g}", f"{p['error']:.4f}", str(p["trees"]), p["forest"]) for p in document["path"]],
+        ("from budget", "error", "interval", "trees", "forest"),
+        [
+            (
+                f"{p['budget']:.4g}",
+                f"{p['error']:.4f}",
+                "" if p["low"] != p["low"] else f"{p['low']:.3f} to {p['high']:.3f}",
+                str(p["trees"]),
+                p["forest"],
+            )
+            for p in document["path"]
+        ],
         brief=["forest"],
     )
+
+
+def _figure(value: Any) -> str:
+    """A label, a number of rows or a share."""
+    if isinstance(value, float):
+        return "" if value != value else f"{value:.1%}"
+    return str(value)
 
 
 def _certified(certificates: list[dict[str, float]]) -> str:

@@ -125,28 +125,33 @@ def train(
     summary = _summary(model, len(rows.labels), path)
     if as_json:
         write_json(summary)
-    else:
-        for name, value in summary.items():
+        return
+    for name, value in summary.items():
+        if name != "verdict":
             click.echo(f"{name.replace('_', ' '):<17} {_shown(value)}")
+    click.echo(f"\n{summary['verdict']}")
 
 
 def _summary(model: Any, rows: int, path: Path) -> dict[str, Any]:
     """What was trained, in a few lines."""
-    best = model.path_[-1] if model.path_ else None
+    told = model.summary()
+    verdict = told.verdict
     return {
         "model": str(path),
         "rows": rows,
         "features": len(model.forest_.schema.names),
         "classes": list(model.forest_.classes),
         "trees": model.n_trees_,
-        "mean_cost": best.cost if best else 0.0,
-        "cost_of_all": model.costs_.most,
-        "validation_error": best.error if best else None,
+        "mean_cost": told.cost,
+        "cost_of_all": told.cost_of_all,
+        "expected_error": verdict and verdict.error,
+        "error_interval": verdict and [verdict.low, verdict.high],
         "smaller_budgets": len(model.path_),
+        "verdict": told.sentence,
     }
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(map(str, value[:8])) + (", ..." if len(value) > 8 else "")
+        return ", ".join(map(_shown, value[:8])) + (", ..." if len(value) > 8 else "")
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from budgetforest.acquisition.live import LiveAcquisition
 from budgetforest.data.costs import Costs
+from budgetforest.estimators.summary import Summary, summarize
 from budgetforest.runtime import params as check
 from budgetforest.runtime.arrays import LEAF, Anything, Flags, Floats, Matrix
 from budgetforest.runtime.errors import InvalidParameter
@@ -102,6 +103,28 @@ class Prediction(LiveAcquisition):
         self.forest_ = forest_at(trained, best)
         self.n_trees_ = self.forest_.n_trees
         return best
+
+    def summary(self) -> Summary:
+        """Say what the model costs, how it errs, and whether it is better than the most common class.
+
+        Returns
+        -------
+        Summary
+            Prints as text. Errors are those to expect on new rows, corrected for the choice of the forest.
+        """
+        self._check_trained()
+        best = best_within(self._trained, self._within)
+        return summarize(self._trained, self._within, best, self.n_trees_, len(self.used_features()))
+
+    @property
+    def feature_ranges_(self) -> dict[str, tuple[float, float]]:
+        """The least and the largest value of each numeric feature in training; empty if unknown."""
+        self._check_trained()
+        seen, schema = self._trained.seen, self._trained.context.schema
+        if seen is None:
+            return {}
+        ranges = zip(schema.names, schema.categories, seen.low.tolist(), seen.high.tolist(), strict=True)
+        return {name: (low, high) for name, kinds, low, high in ranges if kinds is None and low <= high}
 
     def _threads(self) -> AbstractContextManager[tuple[ThreadPoolExecutor, int]]:
         return threads_of(self)

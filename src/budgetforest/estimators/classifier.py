@@ -177,6 +177,11 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
     def _check_trained(self) -> None:
         check_is_fitted(self)
 
+    def _repr_html_inner(self) -> str:
+        """In notebooks: scikit-learn's picture of the parameters, and the summary once fitted."""
+        told = self.summary()._repr_html_() if hasattr(self, "_trained") else ""
+        return str(super()._repr_html_inner()) + told
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True

@@ -45,6 +45,9 @@ class Model(Prediction):
         right: Any = self.predict(X) == np.asarray(y)
         return float(np.average(right, weights=sample_weight))
 
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
     def __repr__(self) -> str:
         within = "" if self.budget is None else f", budget {self.budget:g}"
         classes = f"{len(self.classes_)} classes"

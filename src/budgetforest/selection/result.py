@@ -44,6 +44,8 @@ class TrainingResult(NamedTuple):
     """The error to expect on new rows, for the budgets of the path."""
     confusion: Counts | None = None
     """(k, k) labels by true class at the budget, in units of weight; each row had no part in the choice."""
+    judged: int = 0
+    """How many rows these come from."""
     seen: Seen | None = None
     """What is remembered of the training rows."""
 
@@ -123,11 +125,11 @@ def warn_of_idle(trained: TrainingResult, budget: float, best: Point | None) -> 
         )
     elif best.alpha > 0 and all(len(tree.feature) == 1 for tree in trees_at(trained, best)):
         hint = f"alpha={best.alpha:g} is so large that no tree splits; take a smaller one"
-    elif best.cost > 0 and best.error >= trained.prior_error:
+    elif best.cost > 0 and (error := shown(trained, best).error) >= trained.prior_error:
         remedy = "give more rows" if trained.surest else "try method='auto'"
         hint = (
-            f"the forest errs {best.error:.3f} on validation rows, no less than the most common class: "
-            f"raise the budget, or {remedy}"
+            f"{error:.1%} of labels are expected to be wrong, no less than if all were the most common "
+            f"class: raise the budget, or {remedy}"
         )
     else:
         return

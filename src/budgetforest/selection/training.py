@@ -98,14 +98,20 @@ def with_estimates(
     best = best_within(result, settings.budget)
     if judged is None or best is None:
         return result
-    budgets = [*(point.cost for point in result.path), settings.budget]
-    n, choice = n_rows(judged, settings), choice_of(settings)
-    # what is far from the best on all rows is chosen in no fold
-    near = only_near(candidates, n) if settings.auto else candidates
-    chosen = choices_without(near, budgets, choice, n)
+    n, path, near = n_rows(judged, settings), result.path, candidates
+    if settings.auto:
+        # the whole path, so that smaller budgets have the same estimates
+        path = careful_path(candidates, n)
+        # what is far from the best on all rows is chosen in no fold
+        near = only_near(candidates, n)
+    budgets = sorted({settings.budget, *(point.cost for point in path)})
+    chosen = choices_without(near, budgets, choice_of(settings), n)
+    found = estimates(budgets, chosen, n, smooth=len(candidates) > 1)
+    at = budgets.index(settings.budget)
     return result._replace(
-        estimates=estimates(budgets, chosen, judged.rows, smooth=len(candidates) > 1),
-        confusion=confusion(backend, candidates, [at[-1] for at in chosen], best, result, settings),
+        estimates=found[: at + 1],
+        judged=n,
+        confusion=confusion(backend, candidates, [taken[at] for taken in chosen], best, result, settings),
     )
 
 

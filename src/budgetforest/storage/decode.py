@@ -54,6 +54,7 @@ def rebuilt(arrays: dict[str, Array], read: Entries) -> tuple[TrainingResult, fl
         prior_error=math.nan if read["prior_error"] is None else read.number("prior_error"),
         summary=_summary(Entries(read.mapping("training"), "its training")),
         estimates=_estimates(arrays.get("estimate", np.empty((0, 4)))),
+        judged=read.whole("judged") if read["protocol"] > 2 else 0,
         confusion=_confusion(arrays.get("confusion", np.empty((0, 0), np.int64)), len(context.classes)),
         seen=_seen(arrays, len(context.schema.names)),
     )

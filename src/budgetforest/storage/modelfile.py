@@ -141,6 +141,7 @@ def _document(trained: TrainingResult, budget: float) -> dict[str, Any]:
         "budget": None if budget == math.inf else float(budget),
         "trained_budget": None if trained.budget == math.inf else trained.budget,
         "proven": trained.proven,
+        "judged": trained.judged,
         "prior_error": None if math.isnan(trained.prior_error) else trained.prior_error,
         "recipes": [
             {**candidate.recipe._asdict(), "trees": len(candidate.trees), "patience": candidate.patience}
