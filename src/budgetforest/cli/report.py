@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 @click.option(
     "--baseline", type=FILE, help="Training rows: a plain random forest learns from them, to compare with."
 )
+@click.option("--currency", default="", help="What stands before prices, as EUR.")
+@click.option("--row-name", default="row", show_default=True, help="What a row is, as patient.")
 @json_option
 def report(
     model: Path,
@@ -44,6 +46,8 @@ def report(
     out: Path | None,
     title: str | None,
     baseline: Path | None,
+    currency: str,
+    row_name: str,
     as_json: bool,
 ) -> None:
     """Write one HTML page about a model, measured on DATA.
@@ -62,12 +66,24 @@ def report(
         known = open_source(baseline, None, None)
         plain = _plain_forest(labelled_rows(known, loaded, target, unseen=unseen, whole=True))
     files = {"model file": model.name, "data": source.name if data is None or is_pipe(data) else data.name}
+    page = write(
+        loaded,
+        rows.table,
+        rows.labels,
+        title=title,
+        baseline=plain,
+        files=files,
+        currency=currency,
+        row_name=row_name,
+    )
     with written_whole(path) as beside:
-        write(loaded, rows.table, rows.labels, title=title, baseline=plain, files=files).save(beside)
+        page.save(beside)
+    told = page.facts.verdicts[page.facts.chosen]
     if as_json:
-        write_json({"report": str(path), "rows": len(rows.labels)})
+        seen = page.facts.seen
+        write_json({"report": str(path), "rows": len(rows.labels), "verdict": told, "seen_share": seen})
     else:
-        click.echo(f"wrote {path}")
+        click.echo(f"wrote {path}\n{told}")
 
 
 def _plain_forest(rows: Labelled) -> Any:

@@ -205,9 +205,36 @@ class Prediction(LiveAcquisition):
         self._check_trained()
         return to_dataframe(self.forest_)
 
-    def report(self, X: Anything, y: Anything, *, title: str | None = None, baseline: Any = None) -> Report:
-        """A page about the model, measured on rows that training has not seen: ``save`` it, or show it."""
+    def report(
+        self,
+        X: Anything,
+        y: Anything,
+        *,
+        title: str | None = None,
+        baseline: Any = None,
+        currency: str = "",
+        row_name: str = "row",
+    ) -> Report:
+        """Write a page about the model, measured on rows that training has not seen.
+
+        Parameters
+        ----------
+        X, y : rows and their labels
+        title : str or None
+            The heading of the page.
+        baseline : a fitted classifier or None
+            Drawn beside the model: what it errs and what it would pay.
+        currency : str
+            Stands before every price, as in "EUR 12".
+        row_name : str
+            What a row is, in the singular: "patient".
+
+        Returns
+        -------
+        Report
+            ``save`` it to a file, or show it in a notebook.
+        """
         from budgetforest.report import report
 
         self._check_trained()
-        return report(self, X, y, title=title, baseline=baseline)
+        return report(self, X, y, title=title, baseline=baseline, currency=currency, row_name=row_name)

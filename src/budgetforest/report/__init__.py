@@ -15,9 +15,11 @@ from typing import Any
 from budgetforest.report.facts import Facts, gather
 from budgetforest.runtime.arrays import Anything
 from budgetforest.runtime.atomic import replacing
-from budgetforest.runtime.errors import MissingExtra
+from budgetforest.runtime.errors import MissingExtra, UnusualData, warn
 
 TITLE = "What the forest asks, and what it pays"
+SEEN = 0.1
+"""From this share of rows on that training has seen, people are told."""
 
 
 @dataclass(frozen=True)
@@ -54,17 +56,34 @@ def report(
     title: str | None = None,
     baseline: Any = None,
     files: Mapping[str, str] | None = None,
+    currency: str = "",
+    row_name: str = "row",
 ) -> Report:
     """Measure a fitted model on rows that training has not seen, and write a page about it.
 
-    Beyond ``rows.MOST_ROWS`` rows a random part is measured, and the page says so. ``baseline`` is any
+    Beyond ``sample.MOST_ROWS`` rows a random part is measured, and the page says so. ``baseline`` is any
     fitted classifier, drawn into the curve: trees and forests of scikit-learn are charged for what a row
     meets until its label is certain, other classifiers for every feature. ``files`` are
-    listed before the parameters: where the model and the rows come from.
+    listed before the parameters: where the model and the rows come from. Warns if training has seen the rows.
     """
     try:
         from budgetforest.report.page import render
     except ImportError:
         raise MissingExtra('reports need altair and vl-convert: pip install "budgetforest[report]"') from None
-    facts = gather(model, X, y, title=title or TITLE, baseline=baseline, files=files)
+    facts = gather(
+        model,
+        X,
+        y,
+        title=title or TITLE,
+        baseline=baseline,
+        files=files,
+        currency=currency,
+        row_name=row_name,
+    )
+    if facts.seen is not None and facts.seen >= SEEN:
+        warn(
+            f"training has seen {facts.seen:.0%} of these rows, so errors seem smaller than they are; "
+            "report on other rows",
+            UnusualData,
+        )
     return Report(facts, render(facts))

@@ -18,11 +18,12 @@ from budgetforest.report.curve import FREE, free_forest, interval
 from budgetforest.report.examples import Story, representative, stories_of
 from budgetforest.report.exits import Bar, Calibrated, calibration, histograms
 from budgetforest.report.flow import FlowBlock, flow_of
-from budgetforest.report.sample import Rows, rows_of
+from budgetforest.report.sample import Rows, rows_of, seen_share
 from budgetforest.report.spending import Spending, by_feature, by_group
 from budgetforest.runtime.arrays import Anything, Flags, Floats, Ids
 from budgetforest.runtime.errors import UnusualData
 from budgetforest.runtime.progress import late_progress
+from budgetforest.selection.verdict import Verdict, verdict_on
 from budgetforest.trees.convert import from_sklearn
 from budgetforest.trees.forest import Answer, Forest, first_trees
 
@@ -97,6 +98,14 @@ class Facts:
     """Which of the points is the model's own forest."""
     common_error: float
     """How often the most common class of the training rows is wrong."""
+    seen: float | None
+    """The share of the rows that training has seen, as far as is known."""
+    verdicts: list[str]
+    """Of every forest: whether it is better than the most common class."""
+    currency: str
+    """What stands before prices, maybe nothing."""
+    row_name: str
+    """What a row is: a patient, a customer."""
     peer: Peer | None
     points: list[Figures]
     features: list[list[Spending]]
@@ -134,6 +143,8 @@ def gather(
     title: str,
     baseline: Any = None,
     files: Mapping[str, str] | None = None,
+    currency: str = "",
+    row_name: str = "row",
 ) -> Facts:
     """Measure a fitted model on labelled rows."""
     rows = rows_of(model, X, y)
@@ -146,6 +157,7 @@ def gather(
     shown, confusion_classes = _shown_classes(rows.truth, classes)
     common = int(model.forest_.prior.argmax())
     picked = representative(own.course, rows.truth)
+    points = [_figures(m, rows.truth) for m in measured]
     return Facts(
         title=title,
         written=datetime.date.today().isoformat(),
@@ -159,8 +171,15 @@ def gather(
         scored=answer == Answer.PROBA,
         chosen=len(path),
         common_error=float((rows.truth != common).mean()),
+        seen=seen_share(rows, model._trained.seen, model),
+        verdicts=[
+            str(_verdict(course.labels, rows.truth, model.classes_.tolist(), common, point))
+            for course, point in zip(courses, points, strict=True)
+        ],
+        currency=currency,
+        row_name=row_name,
         peer=_peer(baseline, rows, model),
-        points=[_figures(m, rows.truth) for m in measured],
+        points=points,
         features=[by_feature(course, costs, names) for course in courses],
         groups=[by_group(course, costs) for course in courses],
         exits=histograms(courses, [m.forest.n_trees for m in measured]),
@@ -265,6 +284,12 @@ def _confusion(truth: Ids, label: Ids) -> list[list[int]]:
     k = int(max(truth.max(), label.max())) + 1
     counts: list[list[int]] = np.bincount(truth * k + label, minlength=k * k).reshape(k, k).tolist()
     return counts
+
+
+def _verdict(label: Ids, truth: Ids, classes: Sequence[Any], common: int, point: Figures) -> Verdict:
+    k = len(classes)
+    counts = np.bincount(truth * k + label, minlength=k * k).reshape(k, k)
+    return verdict_on(counts, classes, common, len(truth), (point.error, point.low, point.high))
 
 
 def _bound(certificate: Any) -> TreeBound:

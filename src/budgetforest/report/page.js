@@ -16,6 +16,7 @@
     return `${hundred.toFixed(near ? 1 : 0)}%`;
   };
   const many = (n, one, more = one + "s") => `${whole.format(n)} ${n === 1 ? one : more}`;
+  const money = (x) => (facts.currency ? `${facts.currency}\u00a0${cost(x)}` : cost(x));
   const budgetOf = (p) => (p.budget === null ? "no limit" : cost(p.budget));
 
   // Elements: text from data is set as text, never as markup -----------------------------------
@@ -57,7 +58,7 @@
     const limit = p.budget === null ? "Without a limit" : p.budget === 0 ? "For nothing" : `At a budget of ${cost(p.budget)}`;
     const over = p.budget !== null && p.cost > p.budget ? " The budget was kept on the validation rows of the training; these rows ask for more." : "";
     put("budget", budgetOf(p));
-    put("dial-figures", `${percent(p.error)} error at ${cost(p.cost)} a row`);
+    put("dial-figures", `${percent(p.error)} error at ${money(p.cost)} a ${facts.row_name}`);
     byId("chosen").disabled = at === facts.chosen;
     put("chosen", at === facts.chosen ? "as chosen" : "Back to chosen");
     const slider = byId("slider");
@@ -65,13 +66,17 @@
     slider.setAttribute("aria-valuetext", `${budgetOf(p)}: error ${percent(p.error)}, cost ${cost(p.cost)}, ${many(p.trees, "tree")}`);
     put("lead", p.trees === 0
       ? `${limit} the forest asks nothing and always answers with the most common class: ${percent(p.error)} of rows get a wrong label.`
-      : `${limit}, an average row pays ${cost(p.cost)} of the ${cost(facts.total_cost)} that all features cost, and ${percent(p.error)} of labels are wrong.${over}`);
+      : `${limit}, an average ${facts.row_name} costs ${money(p.cost)} instead of ${money(facts.total_cost)} for every feature, and ${percent(p.error)} of labels are wrong.${over}`);
+    const plain = facts.peer ? `${facts.peer.name} would pay ${money(1000 * facts.peer.cost)}` : `the same forest with every tree asked would pay ${money(1000 * p.full_cost)}`;
+    put("worth", `For 1,000 ${facts.row_name}s that is ${money(1000 * p.cost)}; ${plain}, and every feature would cost ${money(1000 * facts.total_cost)}.`);
+    put("verdict", facts.verdicts[at]);
     put("f-error", percent(p.error));
     put("f-interval", `${percent(p.low)} to ${percent(p.high)}`);
-    put("f-cost", cost(p.cost));
+    put("f-cost-name", `Cost of a ${facts.row_name}`);
+    put("f-cost", money(p.cost));
     put("f-features", `${digits.format(p.features)} of ${many(facts.n_features, "feature")}`);
     put("f-saved", percent(saved));
-    put("f-full", `every tree asked: ${cost(p.full_cost)}`);
+    put("f-full", `every tree asked: ${money(p.full_cost)}`);
     put("f-trees", whole.format(p.trees));
     put("f-what", `${percent(p.certain)} of rows certain`);
   }
@@ -123,6 +128,14 @@
       });
       return within("tr", [make("th", names[truth]), ...cells]);
     });
+    const counts = facts.confusion[at];
+    const said = names.map((_, label) => counts.reduce((sum, row) => sum + (row[label] ?? 0), 0));
+    const share = (part, all) => (all ? percent(part / all) : "–");
+    fill("by-class", names.map((name, c) => {
+      const row = counts[c] ?? [];
+      const own = row.reduce((sum, count) => sum + count, 0);
+      return within("tr", [named(name), number(whole.format(own)), number(share(row[c] ?? 0, own)), number(share(row[c] ?? 0, said[c]))]);
+    }));
     byId("confusion").style.setProperty("--classes", names.length);
     // a wide matrix takes the whole width, its heads stand upright
     byId("confusion").closest("section").classList.toggle("wide-matrix", names.length > 6);
@@ -202,6 +215,8 @@
   }
 
   function showData() {
+    byId("seen").hidden = !(facts.seen >= 0.1);
+    put("seen", `Training has seen ${percent(facts.seen ?? 0)} of these rows: errors seem smaller here than they are. Measure on other rows.`);
     const part = facts.rows < facts.rows_given ? `${many(facts.rows, "row")}, drawn at random from ${whole.format(facts.rows_given)}` : many(facts.rows, "row");
     put("about", `${part} · ${many(facts.n_features, "feature")} · ${many(facts.classes.length, "class", "classes")}`);
     put("data-text", `Every figure was measured on ${part}, with ${many(facts.n_features, "feature")} that cost at most ${cost(facts.total_cost)} together. The most common class alone is wrong for ${percent(facts.common_error)} of them. "Every tree asked" is the same forest, paying for every feature that any of its trees meets.`);

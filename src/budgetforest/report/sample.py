@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from budgetforest.data.binning import hash_rows
+from budgetforest.data.rows import keys_of
+from budgetforest.data.seen import Seen, share_seen
 from budgetforest.data.table import Table, as_frame, to_matrix
 from budgetforest.runtime.arrays import Anything, Floats, Ids
 from budgetforest.runtime.errors import InvalidData, near
@@ -45,6 +49,14 @@ def rows_of(model: Any, X: Anything, y: Anything) -> Rows:
     matrix = np.asarray(to_matrix(X, model.forest_.schema), np.float64)
     given = X.matrix if isinstance(X, Table) else X
     return Rows(given, number, matrix, _codes(y[number], model.classes_.tolist()))
+
+
+def seen_share(rows: Rows, seen: Seen | None, model: Any) -> float | None:
+    """The share of the rows that training has seen; None if nobody knows."""
+    if seen is None:
+        return None
+    share = share_seen(seen, keys_of(hash_rows(rows.X, rows.truth, model.forest_.schema)))
+    return None if math.isnan(share) else share
 
 
 def _codes(y: Any, classes: Sequence[Any]) -> Ids:

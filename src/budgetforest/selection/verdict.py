@@ -56,7 +56,7 @@ class Verdict(NamedTuple):
             f"{self.rows:,} rows)"
         )
         if self.better is None:
-            told = f"Not shown to be better than {common}: {expected}. More rows may tell, or there is nothing to gain."
+            told = f"Not shown to be better than {common}: {expected}. More rows may tell."
         else:
             told = f"{'Better' if self.better else 'Worse'} than {common}: {expected}."
         return told if self.free is None else f"{told} Spending nothing, {self.free:.1%} are."
