@@ -150,7 +150,9 @@ def test_keys_of_json_have_no_spaces(folder, tmp_path):
 
 
 def table(*cells):
-    rows = "".join(f"{cell};{i % 7};{'yes' if i % 2 else 'no'}\n" for i, cell in enumerate(cells * 20))
+    rows = "".join(
+        f"{cell};{i % 7};{'yes' if i % len(cells) else 'no'}\n" for i, cell in enumerate(cells * 20)
+    )
     return f"income;b;label\n{rows}"
 
 

@@ -56,7 +56,7 @@ def hostile():
     y = np.where((table[HOSTILE] == "b") & (table["<b>"] > 0.3), f"{HOSTILE}yes", "{{no}}${x}")
     groups = {HOSTILE: f"{HOSTILE}g", "<b>": f"{HOSTILE}g"}
     model = BudgetForestClassifier(method="paper", alpha=0, max_trees=3, groups=groups, random_state=0)
-    return model.fit(table, y).report(table, y, title=HOSTILE)
+    return model.fit(table[::2], y[::2]).report(table[1::2], y[1::2], title=HOSTILE)
 
 
 @pytest.fixture(scope="module")

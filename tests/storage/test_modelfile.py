@@ -202,7 +202,7 @@ def test_the_file_is_plain_safetensors_with_a_readable_document(tmp_path):
     assert document["groups"] == ["age", "draw", "mri", "colour", "ward"]
 
 
-@pytest.mark.parametrize("protocol", [1, 2])
+@pytest.mark.parametrize("protocol", [1, 2, 3])
 def test_models_of_every_protocol_stay_readable(protocol):
     """Of protocol 1 the labels; what rows pay until then follows the rule of today."""
     told = json.loads((HERE / "models" / f"protocol{protocol}.json").read_text())
@@ -211,6 +211,22 @@ def test_models_of_every_protocol_stay_readable(protocol):
         decision = model.predict_one(lambda name, row=row: None if row[name] == "purple" else row[name])
         assert decision.label == label
         assert decision.spent == spent or protocol == 1
+
+
+def test_a_file_tells_the_error_to_expect_and_the_rows_of_training(tmp_path):
+    model, again = trained("auto"), load(saved(trained("auto"), tmp_path))
+    assert str(again.summary()) == str(model.summary())
+    assert again.summary().classes
+    assert [point[3:7] for point in again.path_] == [point[3:7] for point in model.path_]
+    assert again.feature_ranges_ == model.feature_ranges_
+    assert np.array_equal(again._trained.seen.sketch, model._trained.seen.sketch)
+
+
+def test_a_file_of_an_older_protocol_knows_no_error_to_expect():
+    model = load(HERE / "models" / "protocol2.safetensors")
+    assert model.summary().verdict is None
+    assert model.feature_ranges_ == {}
+    assert "unknown" in str(model.summary())
 
 
 def test_the_estimator_still_pickles_clones_and_refits(tmp_path):

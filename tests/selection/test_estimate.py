@@ -1,0 +1,176 @@
+"""Errors that hold on new rows: chosen by some rows, judged by others."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import make_classification
+
+from budgetforest import BudgetForestClassifier
+from budgetforest.selection.candidates import Candidate, Point, Recipe
+from budgetforest.selection.estimate import (
+    N_FOLDS,
+    choices_without,
+    error_in,
+    errors_without,
+    estimate_at,
+    estimates,
+    interval,
+)
+from budgetforest.selection.evaluation import folds_of
+from budgetforest.selection.path import best_at, careful_path
+from budgetforest.selection.training import choice_of
+from budgetforest.selection.verdict import by_class, verdict_on
+
+
+def candidates_of(wrong, costs):
+    """A candidate for each line of wrong rows (by row, in ten folds)."""
+    fold = np.arange(wrong.shape[1]) % N_FOLDS
+    found = []
+    for at, (line, cost) in enumerate(zip(wrong, costs, strict=True)):
+        folds = tuple((float(line[fold == f].sum()), float((fold == f).sum())) for f in range(N_FOLDS))
+        point = Point(Recipe(features=at + 1), 1, cost, float(line.mean()), folds=folds)
+        found.append(Candidate(point.recipe, [], [point], 1))
+    return found
+
+
+def paper(candidates, n):
+    return lambda budget: best_at(candidates, budget)
+
+
+def test_the_luckiest_of_many_coins_is_expected_to_be_wrong_half_the_time():
+    rng = np.random.default_rng(0)
+    found, naive = [], []
+    for _ in range(60):
+        candidates = candidates_of(rng.random((200, 100)) < 0.5, np.ones(200))
+        (told,) = estimates([1.0], choices_without(candidates, [1.0], paper, 100), 100, smooth=True)
+        found.append(told.error)
+        naive.append(min(c.points[0].error for c in candidates))
+    assert np.mean(naive) < 0.4
+    assert np.mean(found) == pytest.approx(0.5, abs=0.02)
+
+
+def test_without_a_choice_the_estimate_is_the_error():
+    wrong = np.random.default_rng(1).random((1, 50)) < 0.3
+    (told,) = estimates(
+        [2.0], choices_without(candidates_of(wrong, [2.0]), [2.0], paper, 50), 50, smooth=False
+    )
+    assert told.error == pytest.approx(wrong.mean())
+    assert told.low < told.error < told.high
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(5, 9)), min_size=N_FOLDS, max_size=N_FOLDS))
+def test_a_fold_has_no_part_in_the_choice(folds):
+    folds = tuple((float(wrong), float(weight)) for wrong, weight in folds)
+    (rest,) = errors_without([folds])
+    for fold in range(N_FOLDS):
+        others = folds[:fold] + folds[fold + 1 :]
+        assert rest[fold] == pytest.approx(error_in(others))
+
+
+def test_all_rows_in_one_fold_judge_themselves():
+    folds = ((3.0, 10.0), *((0.0, 0.0),) * (N_FOLDS - 1))
+    assert errors_without([folds])[0, 0] == pytest.approx(0.3)
+
+
+def test_equal_rows_are_in_the_same_fold_and_folds_are_even():
+    hashes = np.random.default_rng(0).integers(0, 2**63, 20_000).astype(np.uint64)
+    assert (folds_of(hashes) == folds_of(hashes.copy())).all()
+    assert np.bincount(folds_of(hashes), minlength=N_FOLDS) == pytest.approx(2_000, rel=0.1)
+
+
+def test_larger_budgets_are_never_expected_to_err_more():
+    rng = np.random.default_rng(3)
+    candidates = candidates_of(rng.random((30, 80)) < 0.4, np.arange(1.0, 31.0))
+    budgets = [c.points[0].cost for c in candidates]
+    told = estimates(budgets, choices_without(candidates, budgets, paper, 80), 80, smooth=True)
+    errors = [each.error for each in told]
+    assert errors == sorted(errors, reverse=True)
+    assert estimate_at(told, 0.5) is None
+    assert estimate_at(told, 1e9) == told[-1]
+    assert estimate_at(told, 2.5) == told[1]
+
+
+@given(st.floats(0, 1), st.integers(1, 10_000))
+def test_an_interval_holds_its_share(share, n):
+    low, high = interval(share, n)
+    assert 0 <= low <= share <= high <= 1
+
+
+def test_intervals_cover_the_share_they_are_of():
+    rng = np.random.default_rng(0)
+    for share, n in ((0.02, 150), (0.1, 80), (0.4, 300)):
+        seen = rng.binomial(n, share, 4_000) / n
+        ends = np.array([interval(each, n) for each in seen])
+        assert 0.9 <= np.mean((ends[:, 0] <= share) & (share <= ends[:, 1])) <= 0.99
+
+
+@pytest.fixture(scope="module")
+def noise():
+    """Labels that no feature tells: every error below a half is luck."""
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(700, 6)), rng.integers(0, 2, 700)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it may be worse than the most common class
+        return BudgetForestClassifier(4, max_trees=12, random_state=0).fit(X, y)
+
+
+def test_noise_is_not_called_knowledge(noise):
+    chosen, told = noise._trained.path[-1], noise.path_[-1]
+    assert chosen.error < 0.47
+    assert told.error > 0.47
+    assert told.low < 0.5 < told.high
+    assert noise.summary().verdict.better is not True
+
+
+def test_path_and_summary_tell_the_same_error():
+    X, y = make_classification(1_200, 8, n_informative=5, random_state=0)
+    model = BudgetForestClassifier(4, max_trees=12, random_state=0).fit(X[:800], y[:800])
+    told = model.summary()
+    assert told.verdict.error == model.path_[-1].error
+    assert told.verdict.better is True
+    assert (told.verdict.low, told.verdict.high) == (model.path_[-1].low, model.path_[-1].high)
+    assert sum(each.rows for each in told.classes) == model.training_["validation_rows"]
+    new = 1 - model.score(X[800:], y[800:])
+    assert told.verdict.low - 0.05 <= new <= told.verdict.high + 0.05
+    smaller = model.at_budget(model.path_[1].cost).summary()
+    assert smaller.verdict.error == model.path_[1].error
+    assert smaller.classes == ()
+
+
+def test_the_choice_of_a_fold_is_that_of_a_training():
+    rng = np.random.default_rng(0)
+    candidates = candidates_of(rng.random((20, 400)) < 0.3, np.linspace(1, 5, 20))
+    settings = type("Settings", (), {"auto": True})
+    at = choice_of(settings)(candidates, 400)
+    assert at(3.0) == [p for p in careful_path(candidates, 400) if p.cost <= 3.0][-1]
+    assert at(math.inf).error == min(c.points[0].error for c in candidates)
+    assert at(0.1) is None
+
+
+def test_a_verdict_counts_the_rows_that_tell_two_answers_apart():
+    good = verdict_on(np.array([[50, 5], [5, 40]]), ["a", "b"], 0, 100)
+    assert good.better is True
+    assert good.error == pytest.approx(0.1)
+    assert good.common_error == pytest.approx(0.45)
+    assert str(good).startswith("Better than always answering 'a' (45.0% wrong): 10.0% of labels are wrong")
+    few = verdict_on(np.array([[5, 1], [2, 2]]), ["a", "b"], 0, 10)
+    assert few.better is None
+    assert "Not shown to be better" in str(few)
+    bad = verdict_on(np.array([[20, 80], [0, 5]]), ["a", "b"], 0, 105)
+    assert bad.better is False
+    assert str(bad).startswith("Worse")
+
+
+def test_recall_and_precision_are_those_of_scikit_learn():
+    from sklearn.metrics import confusion_matrix, precision_score, recall_score
+
+    rng = np.random.default_rng(0)
+    truth, label = rng.integers(0, 3, 200), rng.integers(0, 3, 200)
+    found = by_class(confusion_matrix(truth, label), ["x", "y", "z"])
+    assert [f.recall for f in found] == pytest.approx(recall_score(truth, label, average=None))
+    assert [f.precision for f in found] == pytest.approx(precision_score(truth, label, average=None))
+    assert math.isnan(by_class(np.array([[0, 0], [0, 3]]), ["x", "y"])[0].recall)
