@@ -52,10 +52,10 @@ def error_in(folds: Folds) -> float:
 
 def choices_without(
     candidates: Sequence[Candidate], budgets: Sequence[float], choice: Choice, n_rows: int
-) -> list[list[Point]]:
+) -> list[list[Point | None]]:
     """For each fold the forests that the rows outside of it would choose at some budgets.
 
-    Empty if nothing was measured. A budget that no forest fits is left out, the same in every fold.
+    Empty if nothing was measured.
     """
     points = [point for candidate in candidates for point in candidate.points]
     if not points or not all(point.folds for point in points):
@@ -70,8 +70,7 @@ def choices_without(
             for candidate in candidates
         ]
         best_at = choice(others, max(1, round(n_rows * (1 - 1 / N_FOLDS))))
-        taken = [best_at(budget) for budget in budgets]
-        found.append([own[key(point)] for point in taken if point is not None])
+        found.append([point and own[key(point)] for point in map(best_at, budgets)])
     return found
 
 
@@ -90,23 +89,24 @@ def key(point: Point) -> tuple[object, int, float]:
 
 
 def estimates(
-    budgets: Sequence[float], chosen: Sequence[Sequence[Point]], n_rows: int, smooth: bool
+    budgets: Sequence[float], chosen: Sequence[Sequence[Point | None]], n_rows: int, smooth: bool
 ) -> tuple[Estimate, ...]:
     """The error to expect at ascending budgets, given what is chosen without each fold.
 
-    ``smooth``: never more at a larger budget.
+    Budgets at which nothing is chosen are left out. ``smooth``: never more at a larger budget.
     """
     from scipy.optimize import isotonic_regression  # takes long to import, and a loaded model does without
 
-    found = [
-        error_in(tuple(point.folds[fold] for fold, point in enumerate(at)))
-        for at in zip(*chosen, strict=True)
-    ]
-    if smooth and found:
-        found = isotonic_regression(found, increasing=False).x.tolist()
+    found = {}
+    for budget, at in zip(budgets, zip(*chosen, strict=True), strict=bool(chosen)):
+        folds = tuple(point.folds[fold] for fold, point in enumerate(at) if point)
+        if len(folds) == len(at):
+            found[budget] = error_in(folds)
+    errors = list(found.values())
+    if smooth and errors:
+        errors = isotonic_regression(errors, increasing=False).x.tolist()
     return tuple(
-        Estimate(budget, error, *interval(error, n_rows))
-        for budget, error in zip(budgets if found else [], found, strict=True)
+        Estimate(budget, error, *interval(error, n_rows)) for budget, error in zip(found, errors, strict=True)
     )
 
 

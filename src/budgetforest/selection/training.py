@@ -108,10 +108,11 @@ def with_estimates(
     chosen = choices_without(near, budgets, choice_of(settings), n)
     found = estimates(budgets, chosen, n, smooth=len(candidates) > 1)
     at = budgets.index(settings.budget)
+    taken = [forests[at] or best for forests in chosen]
     return result._replace(
-        estimates=found[: at + 1],
+        estimates=tuple(each for each in found if each.budget <= settings.budget),
         judged=n,
-        confusion=confusion(backend, candidates, [taken[at] for taken in chosen], best, result, settings),
+        confusion=confusion(backend, candidates, taken, best, result, settings),
     )
 
 
