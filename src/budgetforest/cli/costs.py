@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from budgetforest.cli.cells import guarded
-from budgetforest.cli.inputs import data_options, open_source, open_stream
+from budgetforest.cli.inputs import data_options, drop_option, open_source, open_stream
 from budgetforest.cli.output import OutFile, WritingCommand, json_option, text_output, write_json
 
 
@@ -20,7 +20,7 @@ def costs() -> None:
 @costs.command(cls=WritingCommand)
 @data_options
 @click.option("--target", metavar="COL", help="Column of the labels, which has no price.")
-@click.option("--drop", multiple=True, metavar="COL", help="A column that is no feature; may be repeated.")
+@drop_option
 @click.option("--out", type=OutFile(".csv", ".txt", ""), help="CSV file to write, else stdout.")
 @json_option
 def template(

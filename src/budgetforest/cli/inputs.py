@@ -94,6 +94,36 @@ def target_option(command: Command) -> Command:
     )
 
 
+def learning_options(command: Command) -> Command:
+    """What somebody knows about the columns of training rows, in the order of ``Wish``."""
+    for option in (
+        click.option(
+            "--missing", multiple=True, metavar="TEXT", help='A text for "missing", as -999; may be repeated.'
+        ),
+        click.option(
+            "--categorical", multiple=True, metavar="COL", help="A column whose numbers are categories."
+        ),
+        drop_option,
+        click.option("--target", required=True, metavar="COL", help="Column of the labels."),
+    ):
+        command = option(command)
+    return command
+
+
+def drop_option(command: Command) -> Command:
+    """Columns that are no features."""
+    return click.option(
+        "--drop", multiple=True, metavar="COL", help="A column that is no feature; may be repeated."
+    )(command)
+
+
+def prices_option(command: Command) -> Command:
+    """The price list of a training."""
+    return click.option(
+        "--costs", "prices", type=FILE, help="Price list, as from `costs template`; else 1 each."
+    )(command)
+
+
 def unseen_option(command: Command) -> Command:
     """What to do about categories that training did not have."""
     return click.option(
