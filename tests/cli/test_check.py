@@ -188,7 +188,7 @@ def test_prices_and_features_belong_together(checked, tmp_path):
     prices.write_text("feature,cost\nmri,40\nsex,-1\n")
     assert "costs must be zero or more" in messages(checked(rows(), "--costs", prices), None)[0]
     prices.write_text("name,cost\nmri,40\n")
-    assert not checked(rows(), "--costs", prices)["trains"]
+    assert "the price list has no column 'feature'" in messages(checked(rows(), "--costs", prices), None)[0]
     prices.write_text("feature,cost\nmri,40\nsex,1\n")
     assert checked(rows(), "--costs", prices)["trains"]
 

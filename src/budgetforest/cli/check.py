@@ -50,8 +50,9 @@ def check(
     source = open_source(data, sql, database, again=True)
     with late_progress("reading", source.size) as tell:
         found = profile(source, Wish(target, drop, categorical, missing), tell)
-    findings = [*found.findings, *_about_prices(found, prices)]
-    findings += _about_training(found, None if any(f.refused for f in findings) else prices)
+    findings = [*found.findings, *_about_training(found)]
+    if prices is not None:
+        findings += _about_prices(found, prices)
     findings.sort(key=lambda finding: not finding.refused)
     if as_json:
         write_json(_document(source, found, findings))
@@ -61,29 +62,30 @@ def check(
         raise click.exceptions.Exit(1)
 
 
-def _about_prices(found: Profile, prices: Path | None) -> list[Finding]:
-    """Features without a price, and prices without a feature."""
-    from budgetforest.data.costs import unmatched
+def _about_prices(found: Profile, prices: Path) -> list[Finding]:
+    """Features without a price, prices without a feature, or what else is wrong with the list."""
+    from budgetforest.data.costs import read_costs, unmatched
     from budgetforest.files.profile import Finding
 
-    if prices is None:
-        return []
+    names = found.rows.table.schema.names
     try:
-        unpriced, unknown = unmatched(prices, found.rows.table.schema.names)
+        unpriced, unknown = unmatched(prices, names)
+        if not unpriced and not unknown:
+            read_costs(prices, None, names)
     except BudgetForestError as error:
-        return [Finding(None, str(error), refused=True)]
+        return [Finding(None, in_options(str(error)), refused=True)]
     lines = (
         (unpriced, "features without a price", "give them one, 0 if they are free, or --drop them"),
         (unknown, "prices without a feature", "correct their names, or take their lines out"),
     )
     return [
-        Finding(None, f"{prices}: {what}: {len(names)} ({_some(names)}); {hint}", refused=True)
-        for names, what, hint in lines
-        if names
+        Finding(None, f"{prices}: {what}: {len(some)} ({_some(some)}); {hint}", refused=True)
+        for some, what, hint in lines
+        if some
     ]
 
 
-def _about_training(found: Profile, prices: Path | None) -> Iterator[Finding]:
+def _about_training(found: Profile) -> Iterator[Finding]:
     """What training says before it grows a tree, of the columns that it takes."""
     from budgetforest import BudgetForestClassifier
     from budgetforest.estimators.fitting import checked
@@ -95,7 +97,7 @@ def _about_training(found: Profile, prices: Path | None) -> Iterator[Finding]:
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         try:
-            checked(BudgetForestClassifier(costs=prices, random_state=0), table, found.rows.labels)
+            checked(BudgetForestClassifier(random_state=0), table, found.rows.labels)
         except BudgetForestError as error:
             yield Finding(None, in_options(str(error)), refused=True)
     for note in notes:
@@ -106,7 +108,7 @@ def _document(source: Source, found: Profile, findings: list[Finding]) -> dict[s
     return {
         "data": source.name,
         "rows": len(found.rows.labels),
-        "unlabelled": found.unlabelled,
+        "unlabelled": found.rows.unlabelled,
         "repeated": found.repeated,
         "format": _format(source),
         "columns": [column._asdict() for column in found.columns],

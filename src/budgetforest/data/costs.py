@@ -274,10 +274,12 @@ def _from_records(
 
 
 def unmatched(path: Path, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Features without a price in a list, and prices in it without a feature."""
+    """Features without a price in a list, and prices in it without a feature; none if it names none."""
     columns, records = _read_csv(path)
+    if "feature" not in columns:
+        return [], []
     known = set(names)
-    listed = [unguarded(str(record.cells["feature"]), known) for record in records if "feature" in columns]
+    listed = [unguarded(str(record.cells["feature"]), known) for record in records]
     priced = set(listed)
     return [name for name in names if name not in priced], [name for name in listed if name not in known]
 

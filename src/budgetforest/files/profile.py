@@ -62,7 +62,6 @@ class Profile(NamedTuple):
     """What training rows hold."""
 
     rows: Labelled
-    unlabelled: int
     columns: list[Column]
     classes: dict[Any, int]
     """How many rows each label has."""
@@ -130,7 +129,7 @@ def profile(source: Source, wish: Wish, tell: ProgressCallback = lambda upto: No
                 "nature, leave the copies out: what repeats weighs more",
             )
         )
-    return Profile(rows, rows.unlabelled, columns, classes, repeated, findings)
+    return Profile(rows, columns, classes, repeated, findings)
 
 
 def _feature(
