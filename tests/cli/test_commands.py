@@ -598,6 +598,22 @@ def test_pipes_get_no_colours_and_no_bars(folder):
     assert "\x1b" not in done.stdout
 
 
+@pytest.mark.parametrize("shape", [(), ("--json",)])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_goes_away_ends_the_command_quietly(folder, tmp_path, shape, unbuffered):
+    lines = (folder / "test.csv").read_text().splitlines()
+    (tmp_path / "many.csv").write_text("\n".join([lines[0], *lines[1:] * 200]))  # more than a pipe holds
+    command = [sys.executable, "-m", "budgetforest", "predict", folder / "model.safetensors"]
+    command = [*map(str, command), str(tmp_path / "many.csv"), *shape]
+    options = {"env": os.environ | {"PYTHONUNBUFFERED": unbuffered}, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, **options) as running:
+        first = subprocess.run(["head", "-1"], stdin=running.stdout, capture_output=True, check=True).stdout
+        running.stdout.close()
+        assert running.stderr.read() == b""
+    assert first.count(b"\n") == 1
+    assert running.returncode == 1
+
+
 ENDLESS = """
 import time
 from budgetforest import BudgetForestClassifier, save

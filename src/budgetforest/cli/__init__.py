@@ -15,7 +15,7 @@ from budgetforest import __version__
 from budgetforest.cli.messages import in_options
 from budgetforest.runtime.errors import BudgetForestError
 
-COMMANDS = ("costs", "train", "predict", "curve", "acquire", "report", "show", "export", "demo")
+COMMANDS = ("check", "costs", "train", "predict", "curve", "acquire", "report", "show", "export", "demo")
 """In the order of their use; each is a function in the file of its name."""
 
 INTERRUPTED = 130

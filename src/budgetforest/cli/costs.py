@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from budgetforest.cli.cells import guarded
-from budgetforest.cli.inputs import data_options, is_pipe, open_pipe, open_source
+from budgetforest.cli.inputs import data_options, drop_option, open_source, open_stream
 from budgetforest.cli.output import OutFile, WritingCommand, json_option, text_output, write_json
 
 
@@ -20,7 +20,7 @@ def costs() -> None:
 @costs.command(cls=WritingCommand)
 @data_options
 @click.option("--target", metavar="COL", help="Column of the labels, which has no price.")
-@click.option("--drop", multiple=True, metavar="COL", help="A column that is no feature; may be repeated.")
+@drop_option
 @click.option("--out", type=OutFile(".csv", ".txt", ""), help="CSV file to write, else stdout.")
 @json_option
 def template(
@@ -59,9 +59,9 @@ def template(
 
 def _columns(data: Path | None, sql: str | None, database: str | None) -> tuple[str, ...]:
     """The columns of DATA; of a delimited file only the first line is read."""
-    from budgetforest.files.header import header_of, read_header
+    from budgetforest.files.header import header_of
     from budgetforest.files.typed import FORMATS
 
     if data is not None and sql is None and database is None and data.suffix.lower() not in FORMATS:
-        return (header_of(*open_pipe(data)) if is_pipe(data) else read_header(data, str(data))).names
+        return header_of(*open_stream(data)).names
     return open_source(data, sql, database).names

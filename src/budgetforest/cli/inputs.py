@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
-from budgetforest.runtime.errors import InvalidData
+from budgetforest.runtime.errors import InvalidData, InvalidParameter
 
 if TYPE_CHECKING:
     from budgetforest.files.learning import Labelled
@@ -57,17 +57,33 @@ def data_options(command: Command) -> Command:
         "--decimal",
         type=click.Choice([".", ","]),
         expose_value=False,
-        callback=_note_decimal,
+        callback=_note,
         help="The decimal sign of text files; the other one parts thousands.",
+    )(command)
+    command = click.option(
+        "--encoding",
+        metavar="NAME",
+        expose_value=False,
+        callback=_note_encoding,
+        help="Of text files, as latin-1, cp1252 or utf-16.  [default: utf-8]",
     )(command)
     return click.argument("data", type=DATA, required=False)(command)
 
 
-DECIMAL = "budgetforest.decimal"
+DECIMAL, ENCODING = "budgetforest.decimal", "budgetforest.encoding"
 
 
-def _note_decimal(ctx: click.Context, param: click.Parameter, sign: str | None) -> None:
-    ctx.meta[DECIMAL] = sign
+def _note(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    ctx.meta[f"budgetforest.{param.name}"] = value
+
+
+def _note_encoding(ctx: click.Context, param: click.Parameter, name: str | None) -> None:
+    from budgetforest.files.encoding import codec_of
+
+    try:
+        _note(ctx, param, codec_of(name) if name is not None else None)
+    except InvalidParameter as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def target_option(command: Command) -> Command:
@@ -76,6 +92,36 @@ def target_option(command: Command) -> Command:
     return click.option("--target", metavar="COL", help="Column of the labels, if not that of the training.")(
         command
     )
+
+
+def learning_options(command: Command) -> Command:
+    """What somebody knows about the columns of training rows, in the order of ``Wish``."""
+    for option in (
+        click.option(
+            "--missing", multiple=True, metavar="TEXT", help='A text for "missing", as -999; may be repeated.'
+        ),
+        click.option(
+            "--categorical", multiple=True, metavar="COL", help="A column whose numbers are categories."
+        ),
+        drop_option,
+        click.option("--target", required=True, metavar="COL", help="Column of the labels."),
+    ):
+        command = option(command)
+    return command
+
+
+def drop_option(command: Command) -> Command:
+    """Columns that are no features."""
+    return click.option(
+        "--drop", multiple=True, metavar="COL", help="A column that is no feature; may be repeated."
+    )(command)
+
+
+def prices_option(command: Command) -> Command:
+    """The price list of a training."""
+    return click.option(
+        "--costs", "prices", type=FILE, help="Price list, as from `costs template`; else 1 each."
+    )(command)
 
 
 def unseen_option(command: Command) -> Command:
@@ -98,12 +144,17 @@ def is_pipe(data: Path) -> bool:
     return data == STDIN or not data.is_file()
 
 
-def open_pipe(data: Path) -> tuple[BinaryIO, str]:
-    """A pipe, closed when the command ends, and what it is called."""
-    if data == STDIN:
-        return sys.stdin.buffer, "stdin"
-    file: BinaryIO = click.get_current_context().with_resource(data.open("rb"))
-    return file, str(data)
+def open_stream(data: Path) -> tuple[BinaryIO, str]:
+    """Delimited text as UTF-8, closed when the command ends, and what it is called."""
+    from budgetforest.files.encoding import as_utf8
+    from budgetforest.files.header import open_text
+
+    context = click.get_current_context()
+    file, name = sys.stdin.buffer, "stdin"
+    if data != STDIN:
+        file, name = context.with_resource(data.open("rb") if is_pipe(data) else open_text(data)), str(data)
+    codec = context.meta[ENCODING]
+    return (as_utf8(file, codec, name) if codec else file), name
 
 
 def open_source(data: Path | None, sql: str | None, database: str | None, *, again: bool = False) -> Source:
@@ -121,14 +172,16 @@ def open_source(data: Path | None, sql: str | None, database: str | None, *, aga
     from budgetforest.files.piped import Piped, copied
     from budgetforest.files.typed import FORMATS, open_file
 
+    if not is_pipe(data) and data.suffix.lower() in FORMATS:
+        return open_file(data)
     context = click.get_current_context()
-    decimal = context.meta.get(DECIMAL)
-    if is_pipe(data):
-        pipe, name = open_pipe(data)
-        if again:
-            return Delimited(context.with_resource(copied(pipe)), name, decimal)
-        return Piped(pipe, name, decimal)
-    return open_file(data) if data.suffix.lower() in FORMATS else Delimited(data, decimal=decimal)
+    decimal = context.meta[DECIMAL]
+    if not is_pipe(data) and not context.meta[ENCODING]:
+        return Delimited(data, decimal=decimal)
+    file, name = open_stream(data)
+    if again:
+        return Delimited(context.with_resource(copied(file)), name, decimal)
+    return Piped(file, name, decimal)
 
 
 def labelled_rows(

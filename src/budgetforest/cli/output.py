@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, BinaryIO, TextIO, TypeVar
 
 import click
 
@@ -176,3 +176,10 @@ def text_output(path: Path | None) -> Iterator[TextIO]:
         return
     with written_whole(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
         yield file
+
+
+def write_all(file: BinaryIO, content: bytes) -> None:
+    """Write to a file that may take a part at a time, as stdout does where PYTHONUNBUFFERED is set."""
+    left = memoryview(content)
+    while left:
+        left = left[file.write(left) :]

@@ -19,6 +19,7 @@ from budgetforest.cli.output import (
     json_option,
     plain,
     text_output,
+    write_all,
     written_whole,
     wrong_ending,
 )
@@ -107,9 +108,9 @@ def _write_lines(
     shape: Callable[[Forest, Kept, Answers], bytes] = _json_lines if as_json else csv_lines
     with text_output(out) as file:
         if not as_json:
-            file.buffer.write(csv_header([*kept, *ANSWERS, *_share_names(model.forest_)]))
+            write_all(file.buffer, csv_header([*kept, *ANSWERS, *_share_names(model.forest_)]))
         for lines in _answers(model, reader, kept, answer, shape):
-            file.buffer.write(lines)
+            write_all(file.buffer, lines)
 
 
 def _answers(

@@ -8,7 +8,17 @@ from typing import Any
 
 import click
 
-from budgetforest.cli.inputs import BUDGET, FILE, Amount, data_options, is_pipe, open_source, tell_unlabelled
+from budgetforest.cli.inputs import (
+    BUDGET,
+    FILE,
+    Amount,
+    data_options,
+    is_pipe,
+    learning_options,
+    open_source,
+    prices_option,
+    tell_unlabelled,
+)
 from budgetforest.cli.output import OutFile, WritingCommand, claim, json_option, write_json
 
 
@@ -20,8 +30,8 @@ def _some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int
 
 @click.command(cls=WritingCommand)
 @data_options
-@click.option("--target", required=True, metavar="COL", help="Column of the labels.")
-@click.option("--costs", "prices", type=FILE, help="Price list, as from `costs template`; else 1 each.")
+@learning_options
+@prices_option
 @click.option("--budget", type=BUDGET, help="Allowed mean cost of a row; without it, no limit.")
 @click.option(
     "--validation", type=FILE, help="Rows that measure cost and error, else 30% of DATA are held out."
@@ -32,11 +42,6 @@ def _some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
     help="Keep what is done here; after a kill the same command goes on from there, to the same forest.",
-)
-@click.option("--drop", multiple=True, metavar="COL", help="A column that is no feature; may be repeated.")
-@click.option("--categorical", multiple=True, metavar="COL", help="A column whose numbers are categories.")
-@click.option(
-    "--missing", multiple=True, metavar="TEXT", help='A text for "missing", as -999; may be repeated.'
 )
 @click.option("--method", type=click.Choice(["auto", "paper"]), default="auto", show_default=True)
 @click.option("--answer", type=click.Choice(["label", "proba"]), default="label", show_default=True)

@@ -273,6 +273,17 @@ def _from_records(
     return prices
 
 
+def unmatched(path: Path, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Features without a price in a list, and prices in it without a feature; none if it names none."""
+    columns, records = _read_csv(path)
+    if "feature" not in columns:
+        return [], []
+    known = set(names)
+    listed = [unguarded(str(record.cells["feature"]), known) for record in records]
+    priced = set(listed)
+    return [name for name in names if name not in priced], [name for name in listed if name not in known]
+
+
 def unguarded(name: str, known: Container[str]) -> str:
     """A name as it was before ``cli.cells`` guarded it from spreadsheets."""
     return name[1:] if name[:1] == "'" and name not in known and name[1:] in known else name

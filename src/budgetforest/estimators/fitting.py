@@ -44,9 +44,7 @@ def fit_here(
     ahead: int,
 ) -> None:
     """Fit on rows at hand; trees are grown by ``growers``, our threads or a cluster, ``ahead`` at a time."""
-    intake = training_rows(estimator, X, y, sample_weight)
-    settings = settings_of(estimator, intake.schema, intake.classes, intake.unit)
-    rows, judged = parted(estimator, intake, validation, settings)
+    intake, settings, rows, judged = checked(estimator, X, y, validation, sample_weight)
     warn_of_constants(constants(rows), intake.schema)
     classes = intake.classes
     del intake  # training keeps codes, not rows
@@ -58,6 +56,15 @@ def fit_here(
         cache = cache_in(checkpoint, backend.train, backend.validation, settings)
         result = train(backend, settings, tell, cache)
     adopt(estimator, result, classes)
+
+
+def checked(
+    estimator: Any, X: Anything, y: Anything, validation: Anything = None, sample_weight: Anything = None
+) -> tuple[Intake, Settings, Rows, Rows | None]:
+    """All that training begins with; what it cannot begin with is refused here."""
+    intake = training_rows(estimator, X, y, sample_weight)
+    settings = settings_of(estimator, intake.schema, intake.classes, intake.unit)
+    return intake, settings, *parted(estimator, intake, validation, settings)
 
 
 def parted(

@@ -13,6 +13,8 @@ WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,17})(\.0*)?")
 """A whole number; with a leading zero it is a name, as a zip code."""
 UNSEEN = -1.0
 """The code of a text that training did not have."""
+HASH_BITS = 2**52 - 1
+"""Of a hash, as many as a double holds exactly."""
 
 
 class Coder(dict[str | None, float]):
@@ -25,7 +27,7 @@ class Coder(dict[str | None, float]):
 
     def __missing__(self, text: str | None) -> float:
         code = math.nan if text is None or text.strip() in self.missing else self.look_up(text)
-        if code != UNSEEN:  # else memory would grow with the rows
+        if not code < 0:  # else memory would grow with the rows
             self[text] = code
         return code
 
@@ -41,13 +43,21 @@ class Coder(dict[str | None, float]):
 
 
 class LearningCoder(Coder):
-    """Takes every new text as a category."""
+    """Takes every new text as a category; the first ``most`` are kept, others are only told apart."""
 
-    def __init__(self, missing: Sequence[str]) -> None:
+    def __init__(self, missing: Sequence[str], most: float = math.inf) -> None:
         super().__init__([], missing)
+        self.most = most
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more categories are kept."""
+        return len(self.code) >= self.most
 
     def look_up(self, text: str) -> float:
-        """The number of a category, by first appearance."""
+        """The number of a category, by first appearance; negative, from its hash, if it is not kept."""
+        if self.is_full and text not in self.code:
+            return UNSEEN - 1.0 - (hash(text) & HASH_BITS)
         return self.code.setdefault(text, float(len(self.code)))
 
 

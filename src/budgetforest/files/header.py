@@ -22,8 +22,8 @@ class NotText(InvalidData):
     def __init__(self, raw: bytes, what: str) -> None:
         shown = raw.decode("latin-1").strip()[:40]
         super().__init__(
-            f"{what} is not UTF-8 ({shown!r} if it were Latin-1); convert the file: "
-            "iconv -f latin1 -t utf-8 old.csv > new.csv"
+            f"{what} is not UTF-8 ({shown!r} if it were Latin-1); say what it is, as --encoding latin-1, or "
+            "convert the file: iconv -f latin1 -t utf-8 old.csv > new.csv"
         )
 
 
@@ -93,7 +93,9 @@ def _cells(text: str, delimiter: str, name: str) -> list[str]:
 
 def _decoded(line: bytes, name: str) -> str:
     if b"\0" in line or line.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InvalidData(f"{name!r} is not a text in UTF-8 (UTF-16, or no text at all); save it as UTF-8")
+        raise InvalidData(
+            f"{name!r} is not a text in UTF-8 (UTF-16, or no text at all); try --encoding utf-16"
+        )
     if line.endswith(b"\r") or b"\r" in line.rstrip(b"\r\n"):
         raise InvalidData(
             f"{name!r} ends its lines with a carriage return alone; save it with the line ends of today"

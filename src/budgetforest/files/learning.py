@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
-from itertools import product
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,9 @@ from budgetforest.runtime.errors import InvalidData, UnusualData, warn
 
 COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 """A number with a decimal comma, in a file whose cells are separated by commas."""
+
+SHOWN = 5
+"""Words of a column that are named, at most."""
 
 ProgressCallback = Callable[[int], None]
 """Told how much of a source has been read."""
@@ -46,7 +50,27 @@ class Wish(NamedTuple):
     """Texts for missing values, besides the usual ones."""
 
 
-def learn_rows(source: Source, wish: Wish, tell: ProgressCallback = lambda upto: None) -> Labelled:
+class Listener:
+    """Hears what is odd about a column: an error ends a training, a warning does not.
+
+    After a ``refuse`` that returns, rows are read to the end all the same.
+    """
+
+    def refuse(self, column: int, message: str) -> None:
+        """A column that training does not take."""
+        raise InvalidData(message)
+
+    def note(self, column: int, message: str) -> None:
+        """A column that is probably not what was meant."""
+        warn(message, UnusualData)
+
+
+def learn_rows(
+    source: Source,
+    wish: Wish,
+    tell: ProgressCallback = lambda upto: None,
+    listener: Listener = Listener(),  # noqa: B008, it has no state
+) -> Labelled:
     """All rows with a label, and the schema that later rows have to follow."""
     target = place_of(wish.target, source.names, "which should be the target", source.name)
     left_out = {place_of(name, source.names, "which should be dropped", source.name) for name in wish.drop}
@@ -57,41 +81,73 @@ def learn_rows(source: Source, wish: Wish, tell: ProgressCallback = lambda upto:
         place_of(name, source.names, "which should be categorical", source.name) for name in wish.categorical
     }
     missing = tuple(dict.fromkeys([*MISSING, *wish.missing]))
-    nominal = named | _texts(source, [j for j in features if j not in named], missing)
-    _refuse_thousands(source, [j for j in features if j not in nominal])
-    rows = _collect(source, target, features, nominal & set(features), missing, tell)
+    nominal = named | _texts(source, [j for j in features if j not in named], missing, listener)
+    _refuse_thousands(source, [j for j in features if j not in nominal], listener)
+    rows = _collect(source, target, features, nominal & set(features), missing, tell, listener)
     if target not in named:
-        _refuse_decimals(rows.labels, wish.target)
+        _refuse_decimals(rows.labels, target, wish.target, listener)
     return rows
 
 
-def _texts(source: Source, columns: Sequence[int], missing: tuple[str, ...]) -> set[int]:
-    """The columns that are not all numbers; a first reading where only the cells can tell."""
-    found = {j for j in columns if source.is_text(j)}
-    open_columns = [j for j in columns if source.is_text(j) is None]
-    seen_numbers: set[int] = set()
-    first: dict[int, str] = {}
-    commas: set[int] = set()
-    for block in source.blocks(open_columns, (), missing) if open_columns else ():
-        numeric = ~np.isnan(block.numbers).all(axis=0)
-        seen_numbers |= {open_columns[c] for c in np.flatnonzero(numeric)}
-        for c, odd in block.odd.items():
-            if (j := open_columns[c]) not in first:
-                row, text = next(iter(odd.items()))
-                first[j] = f"{brief(text)!r} on {block.where(row)}"
-                commas |= {j} if _are_decimals(odd.values()) else set()
-    for j in sorted(seen_numbers & set(first) | commas):
-        hint = "if that stands for a missing value, say so with --missing"
-        if j in commas:
-            hint = "write decimals with a point, or put semicolons between the cells of the file"
-        warn(
-            f"column {source.names[j]!r} is read as categories, because {first[j]} is no number; {hint}",
-            UnusualData,
+@dataclass
+class _Strays:
+    """Cells of a column that are no numbers."""
+
+    where: str
+    """The first one."""
+    decimals: bool
+    """Whether they look like decimals with a comma."""
+    words: dict[str, None] = field(default_factory=dict)
+    """Some of them."""
+    cells: int = 0
+
+    def add(self, odd: Mapping[int, str]) -> None:
+        self.cells += len(odd)
+        if len(self.words) < SHOWN:
+            new = islice(dict.fromkeys(map(brief, odd.values())), SHOWN)
+            self.words = dict.fromkeys(list(self.words | dict.fromkeys(new))[:SHOWN])
+
+    def message(self, name: str, numbers: int) -> str:
+        first = next(iter(self.words))
+        hint = (
+            f"{self.cells} of {self.cells + numbers} cells are none ({', '.join(map(repr, self.words))}): if "
+            f"they stand for missing values, say so with --missing {first!r}"
         )
-    return found | set(first)
+        if self.decimals:
+            hint = "write decimals with a point, or put semicolons between the cells of the file"
+        why = f"{first!r} on {self.where} is no number"
+        return f"column {name!r} is read as categories, because {why}; {hint}"
 
 
-def _refuse_thousands(source: Source, columns: Sequence[int]) -> None:
+def _texts(source: Source, columns: Sequence[int], missing: tuple[str, ...], listener: Listener) -> set[int]:
+    """The columns that are not all numbers; a first reading where only the cells can tell."""
+    kinds = {j: _is_text(source, j, listener) for j in columns}
+    open_columns = [j for j in columns if kinds[j] is None]
+    numbers = np.zeros(len(open_columns), np.int64)
+    strays: dict[int, _Strays] = {}
+    for block in source.blocks(open_columns, (), missing) if open_columns else ():
+        numbers += np.isfinite(block.numbers).sum(axis=0)
+        for c, odd in block.odd.items():
+            if c not in strays:
+                strays[c] = _Strays(block.where(next(iter(odd))), _are_decimals(odd.values()))
+            strays[c].add(odd)
+    for c, found in sorted(strays.items()):
+        if numbers[c] or found.decimals:
+            j = open_columns[c]
+            listener.note(j, found.message(source.names[j], int(numbers[c])))
+    return {j for j in columns if kinds[j]} | {open_columns[c] for c in strays}
+
+
+def _is_text(source: Source, column: int, listener: Listener) -> bool | None:
+    """Whether a column holds texts; one that is no feature is read as such, if it is read."""
+    try:
+        return source.is_text(column)
+    except InvalidData as error:
+        listener.refuse(column, str(error))
+        return True
+
+
+def _refuse_thousands(source: Source, columns: Sequence[int], listener: Listener) -> None:
     """Refuse numbers as 1.200 beside 950, unless others as 7.27 show that their sign is a decimal one.
 
     Only in files whose delimiter is no comma: elsewhere a point is a decimal sign.
@@ -112,9 +168,10 @@ def _refuse_thousands(source: Source, columns: Sequence[int]) -> None:
         if whole and unclear and unclear == written:
             other = {".": ",", ",": "."}[sign]
             thousands, decimals = both_readings(cell.strip(), sign)
-            raise InvalidData(
+            listener.refuse(
+                j,
                 f"column {source.names[j]!r} of {source.name} has {cell!r} beside whole numbers: is that "
-                f"{thousands} or {decimals}? Say so with --decimal {other!r} or --decimal {sign!r}"
+                f"{thousands} or {decimals}? Say so with --decimal {other!r} or --decimal {sign!r}",
             )
 
 
@@ -130,9 +187,11 @@ def _collect(
     nominal: set[int],
     missing: tuple[str, ...],
     tell: ProgressCallback,
+    listener: Listener,
 ) -> Labelled:
     """The second reading: numbers, and categories by first appearance, then in order."""
-    coders = {j: LearningCoder(missing) for j in [*sorted(nominal), target]}
+    coders = {j: LearningCoder(missing, MAX_CODES) for j in sorted(nominal)}
+    coders[target] = LearningCoder(missing)
     parts: list[Floats] = []
     codes: list[Floats] = []
     rows = 0
@@ -140,13 +199,13 @@ def _collect(
     for block in source.blocks(numeric, list(coders), missing):
         label = coded(block, target, coders[target])
         kept = ~np.isnan(label)
-        _refuse_odd(source, block, numeric)
+        _refuse_odd(source, block, numeric, listener)
         part = np.empty((len(label), len(features)))
         part[:, [j not in nominal for j in features]] = block.numbers
         for c, j in enumerate(features):
             if j in nominal:
                 part[:, c] = coded(block, j, coders[j])
-        _check_categories(source, coders, target)
+                _check_categories(source, j, coders[j], listener)
         parts.append(part if kept.all() else part[kept])
         codes.append(label[kept])
         rows += len(label)
@@ -156,13 +215,17 @@ def _collect(
     matrix = np.concatenate(parts)
     categories: list[tuple[Any, ...] | None] = []
     for c, j in enumerate(features):
-        if j in nominal:
+        if j not in nominal:
+            categories.append(None)
+        elif coders[j].is_full:
+            categories.append(tuple(coders[j].code))
+        else:
             matrix[:, c], names = _in_order(matrix[:, c], list(coders[j].code))
-        categories.append(names if j in nominal else None)
+            categories.append(names)
     schema = Schema(
         tuple(source.names[j] for j in features), tuple(categories), missing, source.names[target]
     )
-    labels = _labels(np.concatenate(codes), coders[target], source.names[target])
+    labels = _labels(np.concatenate(codes), coders[target], target, source.names[target], listener)
     return Labelled(Table(matrix, schema), labels, rows - len(labels))
 
 
@@ -171,24 +234,25 @@ def coded(block: Block, column: int, coder: Coder) -> Floats:
     return np.array([coder[cell] for cell in block.texts[column]])
 
 
-def _refuse_odd(source: Source, block: Block, numeric: Sequence[int]) -> None:
+def _refuse_odd(source: Source, block: Block, numeric: Sequence[int], listener: Listener) -> None:
     """Refuse infinities of columns that are numbers by their type."""
     for c, odd in block.odd.items():
         row, text = next(iter(odd.items()))
-        raise InvalidData(
+        listener.refuse(
+            numeric[c],
             f"{source.name}, {block.where(row)}: {source.names[numeric[c]]!r} is {text!r}, which is not a "
-            "finite number"
+            "finite number",
         )
 
 
-def _check_categories(source: Source, coders: dict[int, LearningCoder], target: int) -> None:
-    for j, coder in coders.items():
-        if len(coder.code) > MAX_CODES - 1 and j != target:
-            shown = ", ".join(repr(text) for text in list(coder.code)[:3])
-            raise InvalidData(
-                f"column {source.names[j]!r} has more than {MAX_CODES - 1} categories ({shown}, ...); leave "
-                "it out with --drop, or merge the rare ones"
-            )
+def _check_categories(source: Source, column: int, coder: LearningCoder, listener: Listener) -> None:
+    if coder.is_full:
+        shown = ", ".join(repr(text) for text in list(coder.code)[:3])
+        listener.refuse(
+            column,
+            f"column {source.names[column]!r} has more than {MAX_CODES - 1} categories ({shown}, ...); leave "
+            "it out with --drop, or merge the rare ones",
+        )
 
 
 def _in_order(codes: Floats, texts: Sequence[str]) -> tuple[Floats, tuple[str, ...]]:
@@ -201,7 +265,7 @@ def _in_order(codes: Floats, texts: Sequence[str]) -> tuple[Floats, tuple[str, .
     return rank[np.where(absent, len(texts), codes).astype(np.int64)], tuple(texts[place] for place in order)
 
 
-def _refuse_decimals(labels: Any, target: str) -> None:
+def _refuse_decimals(labels: Any, column: int, target: str, listener: Listener) -> None:
     """Refuse labels that are many numbers, not whole: these are measured, not named."""
     texts = sorted(set(labels.tolist())) if labels.dtype.kind == "U" else []
     if len(texts) <= FEW_CLASSES:
@@ -211,17 +275,20 @@ def _refuse_decimals(labels: Any, target: str) -> None:
     except ValueError:
         return
     if decimals:
-        raise InvalidData(
+        listener.refuse(
+            column,
             f"column {target!r} has {len(texts)} different numbers, as {decimals[0]!r}; labels of more than "
             f"{FEW_CLASSES} classes are whole numbers or words: cut what is measured into ranges, or take "
-            f"every number as a class with --categorical {target!r}"
+            f"every number as a class with --categorical {target!r}",
         )
 
 
-def _labels(codes: Floats, coder: LearningCoder, target: str) -> Any:
+def _labels(codes: Floats, coder: LearningCoder, column: int, target: str, listener: Listener) -> Any:
     if not len(codes):
         raise InvalidData(f"no row has a label in column {target!r}")
     classes = labels_of(list(coder.code))
     if len(set(classes)) < 2:
-        raise InvalidData(f"column {target!r} has one class only, {classes[0]!r}; give rows of at least two")
+        listener.refuse(
+            column, f"column {target!r} has one class only, {classes[0]!r}; give rows of at least two"
+        )
     return np.array(classes)[codes.astype(np.int64)]
