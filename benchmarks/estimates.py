@@ -9,6 +9,7 @@ from rich.progress import track
 
 from benchmarks.data import Data, present
 from benchmarks.pages import RESULTS, ROOT
+from benchmarks.workers import workers
 from budgetforest import BudgetForestClassifier
 
 SETS = ("miniboone_tiny", "statlog_dna", "adult", "covtype", "ann_thyroid")
@@ -41,7 +42,9 @@ def run(*, quick: bool = False, out: Path | None = None) -> None:
         for rows in ROWS
         for seed in splits
     ]
-    found = [row for case in track(cases, "splits") for row in measure(*case)]
+    with workers(quick=quick) as pool:
+        jobs = [pool.submit(measure, *case) for case in cases]
+        found = [row for job in track(jobs, "splits") for row in job.result()]
     docs.mkdir(parents=True, exist_ok=True)
     (results / "estimates.json").write_text(json.dumps(found) + "\n")
     (docs / "estimates.md").write_text("\n".join(page(found, len(splits))) + "\n")
@@ -51,9 +54,8 @@ def measure(data: Data, rows: str, seed: int) -> list[dict]:
     """One fit: at every budget what it shows, what it chose by, and what new rows say."""
     order = np.random.default_rng(seed).permutation(len(data.y))
     fitted, new = order[: ROWS[rows]], order[ROWS[rows] : ROWS[rows] + NEW]
-    X = data.X.to_numpy()
     model = BudgetForestClassifier(costs=data.costs, random_state=seed)
-    model.fit(X[fitted], data.y[fitted])
+    model.fit(data.X.iloc[fitted], data.y[fitted])
     trained, found = model._trained, []
     for share in BUDGETS:
         at = model.at_budget(share * model.costs_.most)
@@ -69,7 +71,7 @@ def measure(data: Data, rows: str, seed: int) -> list[dict]:
                 "low": told.low,
                 "high": told.high,
                 "chosen": raw.error,
-                "new": float(np.mean(at.predict(X[new]) != data.y[new])),
+                "new": float(np.mean(at.predict(data.X.iloc[new]) != data.y[new])),
                 "judged": trained.summary["validation_rows"]
                 if trained.summary["validation_rows"] >= 300
                 else len(fitted),
