@@ -74,7 +74,7 @@ def test_help_says_what_why_and_what_is_known(model, asked):
     for word in ("?", "help", "HELP"):
         helped, said = decided(model, answers=[word, answers[0], word, *answers[1:]])
         assert helped == plain
-        assert "accepted: a number; unknown if it cannot be had" in said
+        assert "accepted: a number, 30 to 80 in training; unknown if it cannot be had" in said
         assert f"why {asked[0]}: may move the belief by" in said
         assert f"price: costs {plain['trace'][0]['cost']:g}; 0 spent so far" in said
         assert "known: nothing yet" in said

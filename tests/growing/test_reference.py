@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import reference
 from budgetforest import Powers
+from budgetforest.selection.backend import Measured
 from budgetforest.selection.paper import budget_rf
 from trees import as_rows, labelled_rows, nested, one_tree
 
@@ -83,7 +84,7 @@ def test_forest_keeps_the_trees_that_budget_rf_keeps(data, budget):
     def meter(tree):
         for have, row in zip(met, rows, strict=True):
             have.update(reference.walk(tree, row)[0])
-        return np.mean([len(have) for have in met]), 0.0
+        return Measured(np.mean([len(have) for have in met]), 0.0, ())
 
     assert budget_rf(trees, meter, budget, most=10).trees == kept
 
