@@ -21,7 +21,7 @@ test: $(VENV)/.test  ## set up and pass the tests
 		tests/selection/test_paper.py tests/selection/test_min_cut.py tests/acquisition/test_live.py \
 		tests/files/test_delimited.py
 
-mutants: $(VENV)/.test  ## make plausible mistakes in the source and see whether a test fails, in ten minutes or more
+mutants: $(VENV)/.test  ## make plausible mistakes in the source and see whether a test fails, in five minutes or more
 	$(RUN) tests/mutants.py
 
 check: $(VENV)/.check  ## format, lint, types, import order

@@ -143,11 +143,15 @@ def test_intervals_cover_the_share_they_are_of():
         assert 0.9 <= np.mean((ends[:, 0] <= share) & (share <= ends[:, 1])) <= 0.99
 
 
-@pytest.fixture(scope="module")
-def noise():
+def noise_rows():
     """Labels that no feature tells: every error below a half is luck."""
     rng = np.random.default_rng(5)
-    X, y = rng.normal(size=(700, 6)), rng.integers(0, 2, 700)
+    return rng.normal(size=(700, 6)), rng.integers(0, 2, 700)
+
+
+@pytest.fixture(scope="module")
+def noise():
+    X, y = noise_rows()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it may be worse than the most common class
         return BudgetForestClassifier(4, max_trees=12, random_state=0).fit(X, y)
@@ -198,6 +202,22 @@ def test_rows_are_counted_by_what_is_chosen_without_them(coins, monkeypatch):
     told = 1 - np.trace(trained.confusion) / trained.confusion.sum()
     assert told == pytest.approx(error_in(own))
     assert told > best_within(trained, 4).error + 0.02
+
+
+@pytest.mark.filterwarnings("ignore:.*expected to be wrong:budgetforest.UnusualData")
+def test_a_smaller_budget_is_estimated_beside_the_same_path(noise, monkeypatch):
+    """Smoothing looks at neighbours: those past the budget are among them."""
+    asked = []
+
+    def spy(candidates, budgets, *given):
+        asked.append({*budgets})
+        return choices_without(candidates, budgets, *given)
+
+    monkeypatch.setattr(training, "choices_without", spy)
+    X, y = noise_rows()
+    BudgetForestClassifier(1.5, max_trees=12, random_state=0).fit(X, y)
+    assert {point.cost for point in noise.path_} <= asked[0]
+    assert max(point.cost for point in noise.path_) > 1.5
 
 
 @pytest.mark.filterwarnings("ignore:.*expected to be wrong:budgetforest.UnusualData")
