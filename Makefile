@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench paper paper-quick frontier external docs clean
+.PHONY: help demo test mutants check bench paper paper-quick frontier external docs clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -20,6 +20,9 @@ test: $(VENV)/.test  ## set up and pass the tests
 		tests/inference/test_laws.py tests/inference/test_trace.py tests/inference/test_batch_walk.py \
 		tests/selection/test_paper.py tests/selection/test_min_cut.py tests/acquisition/test_live.py \
 		tests/files/test_delimited.py
+
+mutants: $(VENV)/.test  ## make plausible mistakes in the source and see whether a test fails, in five minutes or more
+	$(RUN) tests/mutants.py
 
 check: $(VENV)/.check  ## format, lint, types, import order
 	$(VENV)/bin/ruff format --check .

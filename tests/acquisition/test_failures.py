@@ -226,6 +226,11 @@ def test_bulk_keeps_what_was_delivered_beside_a_mistake(model, new):
     np.testing.assert_allclose(done.spent + caught.value.spent, model.acquisition_cost(new))
 
 
+def test_a_mistake_is_told_also_beside_what_cannot_be_had(model, new):
+    with pytest.raises(SourceFailed, match=r"for 401, value of '.*' is 'lost'"):
+        model.predict_from(lambda feature, rows: [None, "lost", *rows[2:]], new.index)
+
+
 def test_an_asynchronous_source_decides_many_rows(model, new):
     async def source(feature, rows):
         await asyncio.sleep(0)

@@ -51,6 +51,18 @@ def test_a_limit_may_be_reached_and_not_passed(model, row):
         assert drive(model.acquire(limit=upto * 0.999), row).spent <= upto * 0.999
 
 
+def test_many_rows_stop_at_a_limit_as_one_does(model, row):
+    ended = set()
+    for limit in (0, 0.5, 1, 2, 6.2, 10, 200):
+        one = drive(model.acquire(limit=limit), row)
+        many = model.predict_from(lambda feature, rows: [row[feature]] * len(rows), range(3), limit=limit)
+        assert many.limited.tolist() == [one.limited] * 3
+        assert many.spent == pytest.approx([one.spent] * 3)
+        assert many.labels.tolist() == [one.label] * 3
+        ended.add(one.limited)
+    assert ended == {True, False}
+
+
 def test_values_past_the_limit_are_refused_together(model, row):
     flow = model.acquire(limit=6.2)
     with pytest.raises(InvalidData, match=r"would take the row to 7\.2, past its limit 6\.2; send fewer"):

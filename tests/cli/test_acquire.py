@@ -172,6 +172,8 @@ def test_options_count_more_than_the_record(model, asked, tmp_path):
     known = [f"--known={name}={ROW[name]}" for name in asked]
     decision, _ = decided(model, *resumed, *known, answers=[])
     assert decision["spent"] == 0
+    _, said = decided(model, *resumed, f"--known={asked[0]}=80", answers=answers[2:])
+    assert f"known: {asked[0]} = 80, {asked[1]} = {answers[1]}\n" in said
     done = run("acquire", model, *resumed, "--limit", "0.5")
     assert done.exit_code == 1
     assert "--limit is 0.5; it must be as much as the record has paid" in done.stderr

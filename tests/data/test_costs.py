@@ -322,6 +322,19 @@ def test_opening_member_of_a_panel_pays_its_own_cost(rows):
     assert set(model.acquisition_cost(X)[both]) == {[9 + 0.5, 8 + 4][root]}
 
 
+def test_trees_that_ask_again_are_not_paid_again(rows):
+    """Also where the order of a panel's members matters, for scores of all trees."""
+    table = pd.DataFrame({"feature": ["x0", "x1"], "cost": [9, 8], "group": "g", "discount_cost": [4, 0.5]})
+    X = rows[0][:, :2]
+    model = forest((X, X.sum(axis=1) > 0), costs=table)
+    assert model.costs_.order_matters
+    both = model.acquired_features(X, answer="proba").all(axis=1)
+    paid = model.acquisition_cost(X, answer="proba")
+    assert set(paid[both]) <= {9 + 0.5, 8 + 4}
+    assert set(paid[~both]) <= {9, 8}
+    assert both.any()
+
+
 def test_costs_by_name_follow_the_columns(rows):
     frame = pd.DataFrame(rows[0], columns=list("abcde"))
     by_name = forest((frame, rows[1]), costs={"e": 5, "d": 4, "c": 3, "b": 2, "a": 1})

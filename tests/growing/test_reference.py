@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import reference
 from budgetforest import Powers
+from budgetforest.growing.split import stumps_for
 from budgetforest.selection.backend import Measured
 from budgetforest.selection.paper import budget_rf
 from trees import as_rows, labelled_rows, nested, one_tree
@@ -87,6 +88,22 @@ def test_forest_keeps_the_trees_that_budget_rf_keeps(data, budget):
         return Measured(np.mean([len(have) for have in met]), 0.0, ())
 
     assert budget_rf(trees, meter, budget, most=10).trees == kept
+
+
+def test_stumps_are_as_many_as_the_paper_says():
+    number = getattr(stumps_for, "py_func", stumps_for)  # compiled, it is for kernels alone
+    assert [number(rows) for rows in (2, 500, 501, 2000, 2001)] == [20, 20, 40, 40, 80]
+
+
+@pytest.mark.parametrize("rows", [9, 300])
+def test_of_thresholds_that_leave_the_same_the_smallest_is_taken(rows):
+    """Alike from both ends: what is worst on the right of one cut is worst on the left of the next."""
+    x = np.repeat([0.0, 1.0, 2.0], rows // 3)
+    y = (x == 1).astype(int)
+    expected = reference.greedy_tree(as_rows(x[:, None]), y.tolist(), 2, [1.0], reference.pairs(0))
+    tree = nested(one_tree(x[:, None], y))
+    assert tree == expected
+    assert tree[2] == 0.5
 
 
 @pytest.mark.parametrize("alpha", [0, 1])

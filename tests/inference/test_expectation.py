@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from budgetforest import UNAVAILABLE, BudgetForestClassifier, acquire
 from budgetforest.runtime.arrays import LEAF
+from budgetforest.trees.forest import BELIEF, Voting, belief_for
 from budgetforest.trees.tree import next_node
 from trees import labelled_rows
 
@@ -51,6 +52,21 @@ def test_boosted_trees_and_all_others_believe_the_base_rate_too(budget):
         np.testing.assert_allclose(without.belief, base_rate(forest), atol=1e-4)
         assert not without.certain
         assert without.spent == 0
+
+
+@pytest.mark.parametrize("threshold", [0.4, 0.55, 2 / 3, 0.9])
+def test_a_share_is_reached_by_the_least_belief_that_is_no_less(threshold):
+    X = np.random.default_rng(0).random((60, 3))
+    forest = fitted(X, X.argmax(axis=1), max_trees=7).forest_
+    enough = belief_for(threshold, forest)
+    assert (enough - 1) / (7 * BELIEF) < threshold <= enough / (7 * BELIEF)
+
+    def share(score):
+        """Of the leader of three classes whose scores add up to 0, the others level."""
+        return math.exp(score) / (math.exp(score) + 2 * math.exp(-score / 2))
+
+    enough = belief_for(threshold, forest._replace(voting=Voting.SCORES))
+    assert share((enough - 1) / BELIEF) < threshold <= share(enough / BELIEF)
 
 
 @settings(max_examples=40)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from budgetforest import BudgetForestClassifier
-from budgetforest.inference.predict import charge
+from budgetforest.inference.predict import charge, scores
 from budgetforest.inference.trace import trace_of
 from budgetforest.trees.forest import Answer
 from trees import labelled_rows
@@ -48,6 +48,21 @@ def test_a_course_is_the_live_decision(rows, threshold, answer):
         steps = np.cumsum([0.0, *(step.cost for step in decision.trace)])
         np.testing.assert_allclose(course.spent[i, : len(steps)], steps)
         np.testing.assert_allclose(course.belief[i, -1], max(decision.belief))
+
+
+def test_a_value_at_a_threshold_goes_left_in_every_way_of_deciding():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 5, (40, 3)).astype(float)
+    model = BudgetForestClassifier(method="paper", alpha=0, max_trees=3, random_state=0)
+    model.fit(X, X.sum(axis=1) > 6)
+    nodes = model.forest_.nodes
+    model.forest_ = model.forest_._replace(nodes=nodes._replace(threshold=np.floor(nodes.threshold)))
+    assert np.isin(model.forest_.nodes.threshold[nodes.feature >= 0], X).any()
+    course = trace_of(model.forest_, X, Answer.LABEL)
+    np.testing.assert_array_equal(course.labels, scores(model.forest_, X).argmax(axis=1))
+    live = [model.predict_one(lambda feature, row=row: row[int(feature[1:])]) for row in X]
+    assert [bool(label) for label in course.labels] == [decision.label for decision in live]
+    assert course.spent[:, -1].tolist() == [decision.spent for decision in live]
 
 
 def test_a_forest_of_no_trees_takes_the_most_common_class():

@@ -11,10 +11,13 @@ from sklearn.naive_bayes import GaussianNB
 
 from budgetforest import BudgetForestClassifier, InvalidData, MissingExtra, cost_error_curve
 from budgetforest.inference.predict import charge
+from budgetforest.inference.trace import Trace
 from budgetforest.report import facts, flow
 from budgetforest.report import sample as rows
 from budgetforest.report.curve import FREE
+from budgetforest.report.exits import calibration
 from budgetforest.report.facts import gather
+from budgetforest.report.spending import by_group
 from budgetforest.trees.convert import from_sklearn
 from budgetforest.trees.forest import Answer
 
@@ -48,9 +51,64 @@ def test_figures_are_those_of_the_library(wine, told):
         full = model.classes_[at.predict_proba(X).argmax(axis=1)]
         assert point.full_error == pytest.approx((full != y).mean())
         assert point.trees == at.n_trees_
+        live = at.predict_from(lambda feature, asked: X[asked, int(feature[1:])], range(len(X)))
+        assert point.certain == pytest.approx(live.certain.mean())
     assert told.points[0].cost == 0
     assert told.points[0].error == told.common_error
     assert told.points[told.chosen].budget == 6
+    assert any(0 < point.certain < 1 for point in told.points)
+
+
+def test_the_most_common_class_is_that_of_training(wine):
+    model, X, y = wine
+    prior = model.forest_.prior
+    rare = model.classes_[prior.argmin()]
+    told = gather(model, X[y == rare], y[y == rare], title="")
+    assert told.common_error == 1
+    assert f"always answering '{model.classes_[prior.argmax()]}' (100.0% wrong)" in told.verdicts[told.chosen]
+
+
+def test_prices_are_those_of_the_list(wine, told):
+    costs = wine[0].costs_
+    assert (costs.discount[:3] < costs.cost[:3]).all()
+    for line in (line for lines in told.features for line in lines if line.price is not None):
+        assert line.price == costs.cost[int(line.name[1:])]
+    for name, price, group in told.prices:
+        assert price == costs.cost[int(name[1:])]
+        assert group == ("panel" if int(name[1:]) < 3 else "")
+    prices = [price for _, price, _ in told.prices]
+    assert prices == sorted(prices, reverse=True)
+    assert len(set(prices)) > 1
+
+
+def test_a_row_opens_a_group_once(wine):
+    """Three rows: one asks for two of the panel, one for the last of it at second, one for nothing."""
+    order = np.array([[0, 5, 2], [7, 2, -1], [-1, -1, -1]])
+    spent = np.array([[0, 4, 5, 5], [0, 1, 5, 5], [0, 0, 0, 0.0]])
+    course = Trace(*np.zeros((3, 3)), order, spent, np.zeros((3, 4)), np.ones((3, 4)))
+    [panel] = by_group(course, wine[0].costs_)
+    assert (panel.name, panel.paid, panel.rows, panel.turn) == (
+        "panel",
+        pytest.approx(8 / 3),
+        pytest.approx(2 / 3),
+        1.5,
+    )
+
+
+def test_calibration_judges_the_label_that_is_believed():
+    """Where no more can be asked, votes decide the label, and another one may lead by belief."""
+    leader, truth = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1], np.int32)
+    course = Trace(
+        labels=1 - leader,
+        certain=np.zeros(4, bool),
+        settled=np.zeros(4, int),
+        order=np.zeros((4, 1), int),
+        spent=np.ones((4, 2)),
+        leader=np.column_stack([1 - leader, leader]),
+        belief=np.full((4, 2), 0.75),
+    )
+    [found] = calibration([course], truth)
+    assert (found.belief, found.right, found.rows) == (0.75, 0.75, 4)
 
 
 def test_every_coin_is_accounted_for(wine, told):

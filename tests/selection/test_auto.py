@@ -32,6 +32,7 @@ from budgetforest.inference.predict import charge, labels, ladder
 from budgetforest.selection import auto, backend
 from budgetforest.selection.auto import (
     STEPS,
+    THRESHOLDS,
     Allowed,
     first_allowed,
     most_likely_share,
@@ -42,9 +43,9 @@ from budgetforest.selection.auto import (
 )
 from budgetforest.selection.candidates import PLAIN, Candidate, Point, Recipe
 from budgetforest.selection.crossfit import ENOUGH, Record, turns
-from budgetforest.selection.path import careful_path, surest, without_hopeless
+from budgetforest.selection.path import careful_path, path_of, surest, within, without_hopeless
 from budgetforest.selection.settings import n_rows
-from budgetforest.trees.forest import Answer
+from budgetforest.trees.forest import BELIEF, Answer
 from budgetforest.trees.tree import next_node
 from trees import labelled_rows
 
@@ -106,6 +107,40 @@ def test_all_drivers_agree_on_probable_exit(data, voting, threshold):
             known[need.feature] = value_of(row, need.feature)
             paid.append(need.feature)
         assert told(need) == told(decision)
+
+
+@pytest.mark.parametrize("voting", ["majority", "soft"])
+def test_a_belief_that_just_reaches_the_threshold_is_enough(voting):
+    """The mean belief of four trees is an exact share: a threshold can be met to the last bit."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, (60, 4)).astype(float)
+    model = fitted(X, (X[:, 0] + X[:, 1] > X[:, 2]).astype(int), max_trees=4, voting=voting)
+    forest, met = model.forest_, 0
+    for i, row in enumerate(X[:20]):
+        flow = acquire(forest)
+        before = max(flow._state.belief)
+        flow.send(value_of(row, flow.need.feature))
+        reached = max(flow._state.belief)
+        if flow.need is None or reached <= before:
+            continue
+        met += 1
+        for more in (0, 1):
+            model.forest_ = forest._replace(threshold=(reached + more) / (4 * BELIEF))
+            assert model.forest_.enough == reached + more
+            one = model.predict_one(lambda f, row=row: value_of(row, f))
+            bulk = model.predict_from(lambda f, rows, row=row: [value_of(row, f)], [i])
+            assert (one.spent > flow.spent) == bool(more)
+            assert one.spent == bulk.spent[0] == charge(model.forest_, X[i : i + 1], Answer.LABEL).spent[0]
+    assert met > 5
+
+
+def test_thresholds_begin_where_no_leader_is_and_end_with_certainty():
+    for k in (2, 3, 10):
+        *beliefs, certain = thresholds(k)
+        assert beliefs[0] == 1 / k
+        assert beliefs[-1] < 1
+        np.testing.assert_allclose(np.diff([*beliefs, 1.0]), (1 - 1 / k) / THRESHOLDS)
+        assert certain == math.inf
 
 
 @given(labelled_rows(missing=True), VOTING)
@@ -203,6 +238,29 @@ def test_disagreement_with_the_full_forest_keeps_its_bound():
 # The path --------------------------------------------------------------------------------------
 
 POINTS = st.lists(st.tuples(st.floats(0, 50), st.floats(0, 1)), min_size=1, max_size=40)
+
+
+@given(POINTS)
+def test_the_path_is_the_lower_envelope(points):
+    recipe = Recipe(alpha=0.0)
+    offer = Candidate(recipe, [], [Point(recipe, 1, *point) for point in points], len(points) + 1)
+    path = path_of([offer], math.inf)
+    assert all(a.cost < b.cost and a.error > b.error for a, b in pairwise(path))
+    for point in offer.points:
+        assert any(p.cost <= point.cost and p.error <= point.error for p in path)
+
+
+def test_a_smaller_budget_ends_growing_after_as_many_misses():
+    points = [Point(PLAIN, at, cost, 0.1) for at, cost in enumerate([1.0, 5.0, 1.0, 5.0, 5.0, 1.0], 1)]
+    for patience, trees in ((1, [1]), (2, [1, 3]), (3, [1, 3, 6])):
+        assert [p.trees for p in within(Candidate(PLAIN, [], points, patience), 2.0)] == trees
+
+
+def test_of_equals_the_careful_path_takes_the_dearest():
+    recipe = Recipe(features=3)
+    for errors in ([0.2, 0.2, 0.2], [0.2, 0.203, 0.201]):
+        points = [Point(recipe, 1, cost, error) for cost, error in zip([1.0, 2.0, 3.0], errors, strict=True)]
+        assert careful_path([Candidate(recipe, [], points, 1)], 1_000) == points
 
 
 @given(POINTS, st.integers(10, 5000))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_classification
 
 from budgetforest import BudgetForestClassifier
+from budgetforest.selection import training
 from budgetforest.selection.candidates import Candidate, Point, Recipe
 from budgetforest.selection.estimate import (
     N_FOLDS,
@@ -21,7 +22,8 @@ from budgetforest.selection.estimate import (
     interval,
 )
 from budgetforest.selection.evaluation import folds_of
-from budgetforest.selection.path import best_at, careful_path
+from budgetforest.selection.path import best_at, careful_path, only_near, surest
+from budgetforest.selection.result import best_within
 from budgetforest.selection.training import choice_of
 from budgetforest.selection.verdict import by_class, verdict_on
 
@@ -71,6 +73,39 @@ def test_a_fold_has_no_part_in_the_choice(folds):
         assert rest[fold] == pytest.approx(error_in(others))
 
 
+def test_the_choice_without_a_fold_knows_how_many_rows_are_left():
+    told = []
+
+    def choice(candidates, n):
+        told.append(n)
+        return paper(candidates, n)
+
+    choices_without(candidates_of(np.zeros((2, 50), bool), [1.0, 2.0]), [2.0], choice, 50)
+    assert told == [45] * N_FOLDS
+
+
+def test_a_budget_at_which_some_fold_chooses_nothing_has_no_estimate():
+    point = candidates_of(np.zeros((1, 50), bool), [1.0])[0].points[0]
+    chosen = [[None, point], *[[point, point]] * (N_FOLDS - 1)]
+    assert [each.budget for each in estimates([1.0, 2.0], chosen, 50, smooth=False)] == [2.0]
+
+
+def test_far_from_the_best_only_the_surest_forest_is_kept():
+    """At 100 rows an error of .2 has a standard error of .04: .25 is near, .3 is far."""
+    recipe = Recipe(features=1)
+    measured = [
+        (1.0, 0.2, 0.5),
+        (1.0, 0.25, 0.6),
+        (2.0, 0.3, 0.7),
+        (3.0, 0.4, math.inf),
+        (4.0, 0.5, math.inf),
+    ]
+    points = [Point(recipe, 1, *each) for each in measured]
+    offer = Candidate(recipe, [], points, 1)
+    assert only_near([offer], 100)[0].points == [points[0], points[1], points[3]]
+    assert surest([offer]) == points[3]
+
+
 def test_all_rows_in_one_fold_judge_themselves():
     folds = ((3.0, 10.0), *((0.0, 0.0),) * (N_FOLDS - 1))
     assert errors_without([folds])[0, 0] == pytest.approx(0.3)
@@ -108,11 +143,15 @@ def test_intervals_cover_the_share_they_are_of():
         assert 0.9 <= np.mean((ends[:, 0] <= share) & (share <= ends[:, 1])) <= 0.99
 
 
-@pytest.fixture(scope="module")
-def noise():
+def noise_rows():
     """Labels that no feature tells: every error below a half is luck."""
     rng = np.random.default_rng(5)
-    X, y = rng.normal(size=(700, 6)), rng.integers(0, 2, 700)
+    return rng.normal(size=(700, 6)), rng.integers(0, 2, 700)
+
+
+@pytest.fixture(scope="module")
+def noise():
+    X, y = noise_rows()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it may be worse than the most common class
         return BudgetForestClassifier(4, max_trees=12, random_state=0).fit(X, y)
@@ -141,6 +180,55 @@ def test_path_and_summary_tell_the_same_error():
     assert smaller.classes == ()
 
 
+@pytest.fixture
+def coins():
+    """Labels that nothing tells, and enough of them to hold 450 out."""
+    rng = np.random.default_rng(1)
+    return rng.normal(size=(1_500, 4)), rng.integers(0, 2, 1_500)
+
+
+@pytest.mark.filterwarnings("ignore:.*expected to be wrong:budgetforest.UnusualData")
+def test_rows_are_counted_by_what_is_chosen_without_them(coins, monkeypatch):
+    found = []
+
+    def spy(*given):
+        found.append(choices_without(*given))
+        return found[-1]
+
+    monkeypatch.setattr(training, "choices_without", spy)
+    model = BudgetForestClassifier(4, method="paper", alpha=[50, 100, 200, 400], max_trees=20, random_state=0)
+    trained = model.fit(*coins)._trained
+    own = tuple(forests[-1].folds[fold] for fold, forests in enumerate(found[0]))  # the last is the budget
+    told = 1 - np.trace(trained.confusion) / trained.confusion.sum()
+    assert told == pytest.approx(error_in(own))
+    assert told > best_within(trained, 4).error + 0.02
+
+
+@pytest.mark.filterwarnings("ignore:.*expected to be wrong:budgetforest.UnusualData")
+def test_a_smaller_budget_is_estimated_beside_the_same_path(noise, monkeypatch):
+    """Smoothing looks at neighbours: those past the budget are among them."""
+    asked = []
+
+    def spy(candidates, budgets, *given):
+        asked.append({*budgets})
+        return choices_without(candidates, budgets, *given)
+
+    monkeypatch.setattr(training, "choices_without", spy)
+    X, y = noise_rows()
+    BudgetForestClassifier(1.5, max_trees=12, random_state=0).fit(X, y)
+    assert {point.cost for point in noise.path_} <= asked[0]
+    assert max(point.cost for point in noise.path_) > 1.5
+
+
+@pytest.mark.filterwarnings("ignore:.*expected to be wrong:budgetforest.UnusualData")
+def test_of_a_single_alpha_nothing_is_chosen_and_nothing_smoothed(coins):
+    model = BudgetForestClassifier(4, method="paper", alpha=100, max_trees=20, random_state=0).fit(*coins)
+    told = model._trained.estimates
+    errors = [each.error for each in told]
+    assert errors == pytest.approx([best_at(model._trained.candidates, each.budget).error for each in told])
+    assert errors != sorted(errors, reverse=True)
+
+
 def test_the_choice_of_a_fold_is_that_of_a_training():
     rng = np.random.default_rng(0)
     candidates = candidates_of(rng.random((20, 400)) < 0.3, np.linspace(1, 5, 20))
@@ -163,6 +251,15 @@ def test_a_verdict_counts_the_rows_that_tell_two_answers_apart():
     bad = verdict_on(np.array([[20, 80], [0, 5]]), ["a", "b"], 0, 105)
     assert bad.better is False
     assert str(bad).startswith("Worse")
+
+
+def test_the_margin_is_that_of_a_difference_in_pairs():
+    confusion = np.array([[50, 10, 5], [2, 20, 3], [4, 0, 6]])
+    truth, label = (np.repeat(side.ravel(), confusion.ravel()) for side in np.indices((3, 3)))
+    gain = (truth != 0).astype(float) - (truth != label)
+    told = verdict_on(confusion, ["a", "b", "c"], 0, 100)
+    assert told.common_error - told.error == pytest.approx(gain.mean())
+    assert told.margin == pytest.approx(1.96 * gain.std() / 10 + 0.015, rel=1e-4)
 
 
 def test_recall_and_precision_are_those_of_scikit_learn():

@@ -85,6 +85,17 @@ def test_another_training_is_refused(wine, tmp_path):
             model.fit(rows, y, checkpoint=tmp_path)
 
 
+def test_other_validation_rows_are_another_training(wine, tmp_path):
+    X, y = wine
+    model, judged = BudgetForestClassifier(4, random_state=1, **PAPER), (X[1::2], y[1::2])
+    model.fit(X[::2], y[::2], validation=judged, checkpoint=tmp_path)
+    model.fit(X[::2], y[::2], validation=judged, checkpoint=tmp_path)
+    changed = X[1::2].copy()
+    changed[0, 0] += 1
+    with pytest.raises(InvalidParameter, match="holds another training"):
+        model.fit(X[::2], y[::2], validation=(changed, y[1::2]), checkpoint=tmp_path)
+
+
 def test_a_damaged_step_is_named(wine, tmp_path):
     BudgetForestClassifier(4, random_state=1, **PAPER).fit(*wine, checkpoint=tmp_path)
     step = next(iter(sorted(tmp_path.glob("*.safetensors"))))

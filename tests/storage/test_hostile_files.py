@@ -369,6 +369,27 @@ def test_a_refusal_says_what_is_wrong_with_the_document(name, value, problem, tm
         load(path)
 
 
+def test_a_path_that_is_not_in_the_order_of_cost_is_refused(tmp_path):
+    _, arrays, document = content_of("auto", tmp_path)
+    arrays["path"] = np.ascontiguousarray(arrays["path"][::-1])
+    (tmp_path / "forged").write_bytes(forged(arrays, document))
+    with pytest.raises(NotAModelFile, match="its path is not in the order of cost"):
+        load(tmp_path / "forged")
+
+
+@pytest.mark.parametrize(("wrong", "weight"), [(-1.0, 1.0), (2.0, 1.0), (np.nan, 1.0), (0.0, np.inf)])
+def test_folds_that_are_no_shares_are_refused(wrong, weight, tmp_path):
+    _, arrays, document = content_of("auto", tmp_path)
+    points = len(arrays["point_cost"])
+    arrays["point_wrong"], arrays["point_weight"] = np.zeros((points, 10)), np.ones((points, 10))
+    (tmp_path / "good").write_bytes(forged(arrays, document))
+    load(tmp_path / "good")
+    arrays["point_wrong"][-1, 3], arrays["point_weight"][-1, 3] = wrong, weight
+    (tmp_path / "forged").write_bytes(forged(arrays, document))
+    with pytest.raises(NotAModelFile, match="a fold of a point is out of range"):
+        load(tmp_path / "forged")
+
+
 def test_trees_deeper_than_any_are_refused_in_time(tmp_path):
     _, arrays, document = content_of("paper", tmp_path)
     splits = 200_000

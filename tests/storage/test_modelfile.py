@@ -149,6 +149,14 @@ def test_any_small_forest_survives(tmp_path, quiet, rows, answer, nominal):
     assert_same_answers(model, load(saved(model, tmp_path)), X)
 
 
+def test_a_forest_of_nothing_survives(tmp_path, quiet):
+    """Where no feature tells anything no forest is measured."""
+    X, y = np.zeros((20, 2)), np.arange(20) % 2
+    model = BudgetForestClassifier(1, method="paper", random_state=0).fit(X, y, validation=(X, y))
+    assert not [point for candidate in model._trained.candidates for point in candidate.points]
+    assert_same_answers(model, load(saved(model, tmp_path)), X)
+
+
 def test_rows_come_as_any_table_and_wrong_ones_are_refused(tmp_path):
     model, X = load(saved(trained("auto"), tmp_path)), later_rows()
     labels = model.predict(X)

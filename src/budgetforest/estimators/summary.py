@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from budgetforest.selection.candidates import Point
 from budgetforest.selection.estimate import estimate_at
-from budgetforest.selection.result import TrainingResult
+from budgetforest.selection.result import TrainingResult, expected
 from budgetforest.selection.verdict import ClassFigures, Verdict, by_class, verdict_on
 from budgetforest.trees.forest import Answer
 
@@ -101,7 +101,7 @@ def summarize(
 
 def _verdict(trained: TrainingResult, budget: float, best: Point) -> Verdict | None:
     """By the estimated error; of scores, whose errors are no shares of labels, by the labels alone."""
-    found = estimate_at(trained.estimates, budget if budget == math.inf else best.cost)
+    found = expected(trained, budget, best)
     common, classes = int(trained.context.prior.argmax()), trained.context.classes
     if found is None or trained.judged == 0:
         return None

@@ -12,7 +12,7 @@ from budgetforest.data.seen import Seen
 from budgetforest.runtime.arrays import Counts
 from budgetforest.runtime.errors import BudgetTooSmall, UnusualData, warn
 from budgetforest.selection.candidates import Candidate, Point
-from budgetforest.selection.estimate import Estimate, estimate_at
+from budgetforest.selection.estimate import Estimate, estimate_at, interval
 from budgetforest.selection.path import best_at, path_of
 from budgetforest.trees.forest import Answer, Context, Forest, Voting, join
 from budgetforest.trees.tree import Tree
@@ -68,9 +68,21 @@ def best_within(trained: TrainingResult, budget: float) -> Point | None:
     return path[-1] if useful else None
 
 
+def expected(trained: TrainingResult, budget: float, point: Point) -> Estimate | None:
+    """The error to expect on new rows of the forest that a budget takes; None if nothing was measured."""
+    if not trained.estimates:
+        return None
+    # a single alpha: costs alone decide, so its error owes nothing to luck
+    if len(trained.candidates) == 1:
+        return Estimate(budget, point.error, *interval(point.error, trained.judged))
+    # the careful path has a forest for each of its costs; the paper's choice is made at budgets
+    by_cost = trained.surest is not None and budget < math.inf
+    return estimate_at(trained.estimates, point.cost if by_cost else budget)
+
+
 def shown(trained: TrainingResult, point: Point) -> Point:
     """A point of the path as people see it: with the error to expect on new rows."""
-    found = estimate_at(trained.estimates, point.cost)
+    found = expected(trained, point.cost, point)
     return point._replace(error=found.error, low=found.low, high=found.high) if found else point
 
 
@@ -125,10 +137,10 @@ def warn_of_idle(trained: TrainingResult, budget: float, best: Point | None) -> 
         )
     elif best.alpha > 0 and all(len(tree.feature) == 1 for tree in trees_at(trained, best)):
         hint = f"alpha={best.alpha:g} is so large that no tree splits; take a smaller one"
-    elif best.cost > 0 and (error := shown(trained, best).error) >= trained.prior_error:
+    elif best.cost > 0 and (found := expected(trained, budget, best)) and found.error >= trained.prior_error:
         remedy = "give more rows" if trained.surest else "try method='auto'"
         hint = (
-            f"{error:.1%} of labels are expected to be wrong, no less than if all were the most common "
+            f"{found.error:.1%} of labels are expected to be wrong, no less than if all were the most common "
             f"class: raise the budget, or {remedy}"
         )
     else:

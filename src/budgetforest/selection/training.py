@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -104,10 +105,12 @@ def with_estimates(
         path = careful_path(candidates, n)
         # what is far from the best on all rows is chosen in no fold
         near = only_near(candidates, n)
-    budgets = sorted({settings.budget, *(point.cost for point in path)})
+    costs = {point.cost for point in path}
+    # on the careful path only costs matter: the budget must not change what smaller ones are told
+    budgets = sorted(costs if settings.auto and settings.budget < math.inf else costs | {settings.budget})
     chosen = choices_without(near, budgets, choice_of(settings), n)
     found = estimates(budgets, chosen, n, smooth=len(candidates) > 1)
-    at = budgets.index(settings.budget)
+    at = bisect_right(budgets, settings.budget) - 1
     taken = [forests[at] or best for forests in chosen]
     return result._replace(
         estimates=tuple(each for each in found if each.budget <= settings.budget),

@@ -92,8 +92,8 @@ def _arrays(trained: TrainingResult) -> dict[str, Array]:
     nodes = Tree._make(np.concatenate(part) for part in zip(*parts, strict=True))
     points = [point for candidate in trained.candidates for point in candidate.points]
     number = {key(point): at for at, point in enumerate(points)}
-    # of no points nobody can tell how many folds they have
-    folds = np.array([point.folds for point in points], np.float64).reshape(len(points), -1 if points else 0, 2)
+    n_folds = len(points[0].folds) if points else 0
+    folds = np.array([point.folds for point in points], np.float64).reshape(len(points), n_folds, 2)
     seen = trained.seen or Seen(np.empty(0), np.empty(0), np.empty(0, np.uint64))
     careful = [] if trained.surest is None else [trained.surest]
     return {
