@@ -271,3 +271,28 @@ def test_recall_and_precision_are_those_of_scikit_learn():
     assert [f.recall for f in found] == pytest.approx(recall_score(truth, label, average=None))
     assert [f.precision for f in found] == pytest.approx(precision_score(truth, label, average=None))
     assert math.isnan(by_class(np.array([[0, 0], [0, 3]]), ["x", "y"])[0].recall)
+
+
+def test_a_smaller_budget_is_told_the_same_error_whatever_it_was_trained_for(noise):
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(700, 6)), rng.integers(0, 2, 700)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        less = BudgetForestClassifier(2, max_trees=12, random_state=0).fit(X, y)
+        at = noise.at_budget(2)
+    assert less.path_ == at.path_
+    assert less.summary().verdict.error == at.summary().verdict.error
+
+
+def test_a_single_alpha_is_told_the_error_of_its_own_forest():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 5))
+    y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = BudgetForestClassifier(
+            3.5, method="paper", alpha=0, max_trees=20, validation_fraction=0.4, random_state=0
+        ).fit(X, y)
+    (candidate,) = model._trained.candidates
+    own = [point.error for point in candidate.points if point.trees == model.n_trees_]
+    assert model.summary().verdict.error == own[0]
