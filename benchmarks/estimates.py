@@ -27,7 +27,8 @@ validation rows, so the error of the chosen one on these rows is too low (*as ch
 have been chosen without it. Both are compared here with the error on {new:,} rows that the fit never saw,
 over {splits} random splits of every set, at budgets of {budgets} of the price of everything.
 
-*Too high by* is the mean of estimate minus error on new rows, in standard errors of the estimate in the last
+Fewer than 300 held-out rows (of a fit on 600) do not judge alone: training rows take their turn, judged by
+forests grown without them. *Too high by* is the mean of estimate minus error on new rows, in standard errors of the estimate in the last
 columns. *Covers*: how often the 95 % interval that is shown holds the error on new rows.
 """
 

@@ -45,7 +45,7 @@ class TrainingResult(NamedTuple):
     confusion: Counts | None = None
     """(k, k) labels by true class at the budget, in units of weight; each row had no part in the choice."""
     judged: int = 0
-    """How many rows these come from."""
+    """How many rows these are worth; half of all where training rows took their turn (``crossfit``)."""
     seen: Seen | None = None
     """What is remembered of the training rows."""
 

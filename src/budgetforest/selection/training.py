@@ -109,12 +109,14 @@ def with_estimates(
     # on the careful path only costs matter: the budget must not change what smaller ones are told
     budgets = sorted(costs if settings.auto and settings.budget < math.inf else costs | {settings.budget})
     chosen = choices_without(near, budgets, choice_of(settings), n)
-    found = estimates(budgets, chosen, n, smooth=len(candidates) > 1)
+    # where training rows took their turn, other forests than this one judged them: they count half
+    worth = n if judged is backend.validation else max(1, n // 2)
+    found = estimates(budgets, chosen, worth, smooth=len(candidates) > 1)
     at = bisect_right(budgets, settings.budget) - 1
     taken = [forests[at] or best for forests in chosen]
     return result._replace(
         estimates=tuple(each for each in found if each.budget <= settings.budget),
-        judged=n,
+        judged=worth,
         confusion=confusion(backend, candidates, taken, best, result, settings),
     )
 

@@ -33,7 +33,7 @@ class Verdict(NamedTuple):
     high: float
     """to here."""
     rows: int
-    """How many rows that comes from."""
+    """How many rows that is worth."""
     common: Any
     """The most common class,"""
     common_error: float
@@ -51,10 +51,7 @@ class Verdict(NamedTuple):
 
     def __str__(self) -> str:
         common = f"always answering {str(self.common)!r} ({self.common_error:.1%} wrong)"
-        expected = (
-            f"{self.error:.1%} of labels are wrong (95% interval {self.low:.1%} to {self.high:.1%}, "
-            f"{self.rows:,} rows)"
-        )
+        expected = f"{self.error:.1%} of labels are wrong (95% interval {self.low:.1%} to {self.high:.1%})"
         if self.better is None:
             told = f"Not shown to be better than {common}: {expected}. More rows may tell."
         else:
