@@ -58,7 +58,8 @@ class FailureRule(NamedTuple):
         return told(error)
 
     def _hint(self, error: Exception) -> str:
-        if isinstance(error, WrongAnswer):
+        # of a mistake in the source itself nobody wants to hear that it may be meant
+        if isinstance(error, WrongAnswer | NameError | AttributeError | TypeError | ImportError):
             return ""
         return (
             f"; if {type(error).__name__} means that a feature cannot be had, pass "

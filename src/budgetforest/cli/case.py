@@ -97,9 +97,9 @@ def read_record(path: Path) -> Record:
         numbers = [number for number in (record.budget, record.limit) if number is not None]
         if not all(isinstance(name, str) for name, _ in answers) or not all(n >= 0 for n in numbers):
             raise ValueError("names are texts, amounts are numbers")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise InvalidData(
-            f"{str(path)!r} must be a record as `acquire --record` writes it; got another file: {error!r}"
+            f"{str(path)!r} must be a record as `acquire --record` writes it; got another file"
         ) from None
     return record
 

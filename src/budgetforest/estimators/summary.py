@@ -16,7 +16,6 @@ from budgetforest.trees.forest import Answer
 
 HEAD = ("class", "rows", "recall", "precision")
 UNMEASURED = "Its error on new rows is unknown; measure it on rows that training has not seen."
-NOTHING = "It has no trees and always answers with the most common class."
 
 
 class Summary(NamedTuple):
@@ -34,14 +33,17 @@ class Summary(NamedTuple):
     """How many features may be asked for,"""
     n_features: int
     """of so many."""
+    without: str
+    """What it does without trees."""
     classes: tuple[ClassFigures, ...]
-    """Recall and precision of each class; empty for smaller budgets than the one trained for."""
+    """Recall and precision of each class on the held-out rows; empty for smaller budgets than the one
+    trained for."""
 
     @property
     def sentence(self) -> str:
         """Whether the model is worth anything."""
         if self.verdict is None:
-            return UNMEASURED if self.trees else NOTHING
+            return UNMEASURED if self.trees else self.without
         return str(self.verdict)
 
     def _lines(self) -> Iterator[tuple[str, str]]:
@@ -63,13 +65,18 @@ class Summary(NamedTuple):
         if self.classes:
             rows = [HEAD, *self._table()]
             width = max(len(row[0]) for row in rows)
-            lines += ["", *(f"{a:<{width}} {b:>7} {c:>7} {d:>10}" for a, b, c, d in rows)]
+            lines += [
+                "",
+                "on the validation rows:",
+                *(f"{a:<{width}} {b:>7} {c:>7} {d:>10}" for a, b, c, d in rows),
+            ]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         told = _html_table([("budgetforest", ""), *self._lines()])
         classes = _html_table([HEAD, *self._table()]) if self.classes else ""
-        return f"<p>{html.escape(self.sentence)}</p>{told}{classes}"
+        where = "<p>On the validation rows:</p>" if self.classes else ""
+        return f"<p>{html.escape(self.sentence)}</p>{told}{where}{classes}"
 
 
 def _html_table(rows: Sequence[Sequence[str]]) -> str:
@@ -95,8 +102,19 @@ def summarize(
         trees=trees,
         features=features,
         n_features=len(trained.context.schema.names),
+        without=_without(trained),
         classes=tuple(classes),
     )
+
+
+def _without(trained: TrainingResult) -> str:
+    """The answer that asks for nothing."""
+    common = str(trained.context.classes[int(trained.context.prior.argmax())])
+    told = f"It has no trees and always answers {common!r}"
+    # of scores the error is a Brier score
+    by_labels = trained.answer == Answer.LABEL or trained.surest is None
+    known = by_labels and not math.isnan(trained.prior_error)
+    return f"{told}, which is wrong for {trained.prior_error:.1%} of rows." if known else f"{told}."
 
 
 def _verdict(trained: TrainingResult, budget: float, best: Point) -> Verdict | None:
@@ -111,7 +129,8 @@ def _verdict(trained: TrainingResult, budget: float, best: Point) -> Verdict | N
     if trained.confusion is not None and budget == trained.budget:
         error = (found.error, found.low, found.high) if labels else None
         told = verdict_on(trained.confusion, classes, common, trained.judged, error)
-        return told._replace(free=free)
+        # by the rows that the error comes from, which are more where training rows take their turn
+        return told._replace(free=free, common_error=trained.prior_error if labels else told.common_error)
     if not labels:
         return None
     margin = (found.high - found.low) / 2

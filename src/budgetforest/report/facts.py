@@ -14,7 +14,7 @@ import numpy as np
 from budgetforest import __version__
 from budgetforest.inference.predict import charge, scores
 from budgetforest.inference.trace import Trace, trace_of
-from budgetforest.report.curve import FREE, free_forest, interval
+from budgetforest.report.curve import FREE, free_forest
 from budgetforest.report.examples import Story, representative, stories_of
 from budgetforest.report.exits import Bar, Calibrated, calibration, histograms
 from budgetforest.report.flow import FlowBlock, flow_of
@@ -23,7 +23,8 @@ from budgetforest.report.spending import Spending, by_feature, by_group
 from budgetforest.runtime.arrays import Anything, Flags, Floats, Ids
 from budgetforest.runtime.errors import UnusualData
 from budgetforest.runtime.progress import late_progress
-from budgetforest.selection.verdict import Verdict, verdict_on
+from budgetforest.selection.estimate import interval
+from budgetforest.selection.verdict import verdict_on
 from budgetforest.trees.convert import from_sklearn
 from budgetforest.trees.forest import Answer, Forest, first_trees
 
@@ -173,7 +174,7 @@ def gather(
         common_error=float((rows.truth != common).mean()),
         seen=seen_share(rows, model._trained.seen, model),
         verdicts=[
-            str(_verdict(course.labels, rows.truth, model.classes_.tolist(), common, point))
+            _verdict(course.labels, rows.truth, model.classes_.tolist(), common, point)
             for course, point in zip(courses, points, strict=True)
         ],
         currency=currency,
@@ -236,15 +237,16 @@ def _same(one: Forest, other: Forest) -> bool:
 
 
 def _figures(m: Measured, truth: Ids) -> Figures:
-    error = interval((m.course.labels != truth).astype(np.float64))
+    error = float((m.course.labels != truth).mean())
+    low, high = interval(error, len(truth))
     return Figures(
         budget=m.budget,
         what=m.what,
         trees=m.forest.n_trees,
         cost=float(m.course.spent[:, -1].mean()),
-        error=error.mean,
-        low=error.low,
-        high=error.high,
+        error=error,
+        low=low,
+        high=high,
         features=float((m.course.order >= 0).sum(axis=1).mean()),
         certain=float(m.course.certain.mean()),
         full_cost=float(m.full_spent.mean()),
@@ -286,10 +288,12 @@ def _confusion(truth: Ids, label: Ids) -> list[list[int]]:
     return counts
 
 
-def _verdict(label: Ids, truth: Ids, classes: Sequence[Any], common: int, point: Figures) -> Verdict:
+def _verdict(label: Ids, truth: Ids, classes: Sequence[Any], common: int, point: Figures) -> str:
+    if point.trees == 0:
+        return f"It always answers {str(classes[common])!r}, which is wrong for {point.error:.1%}."
     k = len(classes)
     counts = np.bincount(truth * k + label, minlength=k * k).reshape(k, k)
-    return verdict_on(counts, classes, common, len(truth), (point.error, point.low, point.high))
+    return str(verdict_on(counts, classes, common, len(truth), (point.error, point.low, point.high)))
 
 
 def _bound(certificate: Any) -> TreeBound:

@@ -17,7 +17,7 @@
   };
   const many = (n, one, more = one + "s") => `${whole.format(n)} ${n === 1 ? one : more}`;
   const money = (x) => (facts.currency ? `${facts.currency}\u00a0${cost(x)}` : cost(x));
-  const budgetOf = (p) => (p.budget === null ? "no limit" : cost(p.budget));
+  const budgetOf = (p) => (p.budget === null ? "no limit" : money(p.budget));
 
   // Elements: text from data is set as text, never as markup -----------------------------------
 
@@ -55,7 +55,7 @@
   function showFigures() {
     const p = facts.points[at];
     const saved = p.full_cost > 0 ? 1 - p.cost / p.full_cost : 0;
-    const limit = p.budget === null ? "Without a limit" : p.budget === 0 ? "For nothing" : `At a budget of ${cost(p.budget)}`;
+    const limit = p.budget === null ? "Without a limit" : p.budget === 0 ? "For nothing" : `At a budget of ${money(p.budget)}`;
     const over = p.budget !== null && p.cost > p.budget ? " The budget was kept on the validation rows of the training; these rows ask for more." : "";
     put("budget", budgetOf(p));
     put("dial-figures", `${percent(p.error)} error at ${money(p.cost)} a ${facts.row_name}`);
@@ -78,7 +78,7 @@
     put("f-saved", percent(saved));
     put("f-full", `every tree asked: ${money(p.full_cost)}`);
     put("f-trees", whole.format(p.trees));
-    put("f-what", `${percent(p.certain)} of rows certain`);
+    put("f-what", `${percent(p.certain)} of ${facts.row_name}s certain`);
   }
 
   function spendingRow(line, most) {
