@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -41,28 +42,43 @@ def curve(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Cost and error at every budget, on the labelled rows of DATA."""
+    """Cost and error at every budget, on the labelled rows of DATA.
+
+    Without DATA: the mean cost on validation rows, and the error to expect on new rows.
+    """
+    loaded = load_model(model, budget)
+    if data is None and sql is None:
+        if plot is not None:
+            raise click.UsageError("--plot needs rows with labels: name DATA")
+        title = "expected on new rows; error with its 95% interval"
+        _write(title, [(p.cost, p.cost, p.error, p.low, p.high, str(p)) for p in loaded.path_], as_json)
+        return
     from budgetforest import cost_error_curve
 
-    loaded = load_model(model, budget)
     rows = labelled_rows(open_source(data, sql, database), loaded, target, unseen=unseen)
     measured = cost_error_curve(loaded, rows.table, rows.labels)
     errors = [measured.at(point) for point in measured.budget]
-    if as_json:
-        heads = ("budget", "cost", "error", "low", "high", "what")
-        values = zip(measured.budget, measured.cost, *zip(*errors, strict=True), measured.what, strict=True)
-        write_json([dict(zip(heads, row, strict=True)) for row in values])
-    else:
-        print_table(
-            f"{len(rows.labels)} rows; error with its 95% interval",
-            ("from budget", "mean cost", "error", "interval", "forest"),
-            [
-                (f"{b:.4g}", f"{c:.4g}", f"{e.mean:.4f}", f"{e.low:.4f} to {e.high:.4f}", what)
-                for b, c, e, what in zip(measured.budget, measured.cost, errors, measured.what, strict=True)
-            ],
-            brief=["forest"],
-        )
+    columns = measured.budget, measured.cost, *zip(*errors, strict=True), measured.what
+    title = f"{len(rows.labels)} rows; error with its 95% interval"
+    _write(title, list(zip(*columns, strict=True)), as_json)
     if plot is not None:
         with written_whole(plot) as beside:
             measured.plot().figure.savefig(beside)
         click.echo(f"wrote {plot}", err=True)
+
+
+def _write(title: str, lines: list[tuple[Any, ...]], as_json: bool) -> None:
+    """Budget, cost, error, its interval and the forest, line by line."""
+    if as_json:
+        heads = ("budget", "cost", "error", "low", "high", "what")
+        write_json([dict(zip(heads, line, strict=True)) for line in lines])
+        return
+    print_table(
+        title,
+        ("from budget", "mean cost", "error", "interval", "forest"),
+        [
+            (f"{b:.4g}", f"{c:.4g}", f"{error:.4f}", f"{low:.4f} to {high:.4f}", what)
+            for b, c, error, low, high, what in lines
+        ],
+        brief=["forest"],
+    )

@@ -41,6 +41,23 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
+def print_by_class(classes: Sequence[dict[str, Any]]) -> None:
+    """Recall and precision of every class, if they are known."""
+    if classes:
+        print_table(
+            "classes, on the validation rows",
+            ("class", "rows", "recall", "precision"),
+            [
+                (str(each["label"]), str(each["rows"]), _share(each["recall"]), _share(each["precision"]))
+                for each in classes
+            ],
+        )
+
+
+def _share(value: float) -> str:
+    return "" if value != value else f"{value:.1%}"
+
+
 def print_table(
     title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], brief: Sequence[str] = ()
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from budgetforest.cli.inputs import load_model, model_argument
-from budgetforest.cli.output import json_option, print_table, write_json
+from budgetforest.cli.output import json_option, print_by_class, print_table, write_json
 from budgetforest.runtime.errors import InvalidParameter
 
 
@@ -112,12 +112,7 @@ def _print(document: dict[str, Any]) -> None:
     click.echo(f"certificates: {_certified(document['certificates'])}")
     for name, value in document["training"].items():
         click.echo(f"{name}: {_listed(value) if isinstance(value, dict) else value}")
-    if document["by_class"]:
-        print_table(
-            "classes",
-            ("class", "rows", "recall", "precision"),
-            [tuple(map(_figure, each.values())) for each in document["by_class"]],
-        )
+    print_by_class(document["by_class"])
     print_table(
         "features",
         ("feature", "cost", "group", "discount", "values", "trees"),
@@ -148,13 +143,6 @@ def _print(document: dict[str, Any]) -> None:
         ],
         brief=["forest"],
     )
-
-
-def _figure(value: Any) -> str:
-    """A label, a number of rows or a share."""
-    if isinstance(value, float):
-        return "" if value != value else f"{value:.1%}"
-    return str(value)
 
 
 def _certified(certificates: list[dict[str, float]]) -> str:

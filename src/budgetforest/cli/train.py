@@ -19,7 +19,10 @@ from budgetforest.cli.inputs import (
     prices_option,
     tell_unlabelled,
 )
-from budgetforest.cli.output import OutFile, WritingCommand, claim, json_option, write_json
+from budgetforest.cli.output import OutFile, WritingCommand, claim, json_option, print_by_class, write_json
+
+SENTENCE = ("verdict", "by_class", "expected_error", "error_interval")
+"""What a sentence and a table tell at the end."""
 
 
 def _some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int:
@@ -132,9 +135,10 @@ def train(
         write_json(summary)
         return
     for name, value in summary.items():
-        if name not in ("verdict", "expected_error", "error_interval"):  # the sentence tells all three
+        if name not in SENTENCE:
             click.echo(f"{name.replace('_', ' '):<17} {_shown(value)}")
     click.echo(f"\n{summary['verdict']}")
+    print_by_class(summary["by_class"])
 
 
 def _summary(model: Any, rows: int, path: Path) -> dict[str, Any]:
@@ -153,6 +157,7 @@ def _summary(model: Any, rows: int, path: Path) -> dict[str, Any]:
         "error_interval": verdict and [verdict.low, verdict.high],
         "smaller_budgets": len(model.path_),
         "verdict": told.sentence,
+        "by_class": [each._asdict() for each in told.classes],
     }
 
 
