@@ -345,6 +345,33 @@ def test_curve_is_that_of_python(folder, model, tmp_path):
     assert "<svg" in plot.read_text()
 
 
+def test_curve_without_rows_tells_what_to_expect_on_new_ones(folder, model):
+    lines = json.loads(ok("curve", folder / "model.safetensors", "--json"))
+    assert [(line["cost"], line["error"], line["low"], line["high"]) for line in lines] == [
+        (point.cost, point.error, point.low, point.high) for point in model.path_
+    ]
+    assert "expected on new rows" in ok("curve", folder / "model.safetensors")
+    refused = run("curve", folder / "model.safetensors", "--plot", folder / "no.svg")
+    assert refused.exit_code == 2
+    assert "--plot needs rows with labels" in refused.stderr
+
+
+@pytest.mark.filterwarnings("ignore::budgetforest.runtime.errors.BudgetTooSmall")
+def test_training_and_show_tell_whether_the_model_is_worth_anything(folder, model, tmp_path):
+    told = model.summary()
+    shown = ok("show", folder / "model.safetensors")
+    assert told.sentence in shown
+    assert "classes, on the validation rows" in shown
+    out = tmp_path / "again.safetensors"
+    train = ("train", folder / "train.csv", "--target", "state", "--drop", "id", "--out", out)
+    assert "than always answering" in ok(*train)
+    found = json.loads(ok(*train, "--json", "--force"))
+    assert found["error_interval"][0] <= found["expected_error"] <= found["error_interval"][1]
+    assert {each["label"] for each in found["by_class"]} == {"ill", "well"}
+    idle = ok(*train, "--budget", 1e-6, "--force")
+    assert "It has no trees and always answers" in idle
+
+
 def test_show_says_what_the_model_is(folder, model):
     shown = ok("show", folder / "model.safetensors")
     assert "\nbudget: 20\nclasses: ill, well" in shown
