@@ -125,14 +125,15 @@ class Decision(NamedTuple):
             votes = ", ".join(
                 f"{quoted(c)} {low:{digits}} to {high:{digits}}" for c, low, high in outlook if high
             )
-            value = "unavailable" if s.value is UNAVAILABLE else f"= {s.value!r}"
-            lines.append(f"{s.feature} {value} (cost {s.cost:g}, {s.trees} trees used it); {what}: {votes}")
+            lost = s.value is UNAVAILABLE
+            value, used = ("unavailable", "would use") if lost else (f"= {s.value!r}", "used")
+            lines.append(f"{s.feature} {value} (cost {s.cost:g}, {s.trees} trees {used} it); {what}: {votes}")
         if self.unavailable:
-            lost = (
+            missed = (
                 f"{name} ({reason}; might move the belief by {self.at_stake[name]:.2g})"
                 for name, reason in self.unavailable.items()
             )
-            lines.append(f"without {', '.join(lost)}")
+            lines.append(f"without {', '.join(missed)}")
         if self.limited:
             lines.append("stopped by the limit: trees would ask for more than the row may pay")
         sure = "certain" if self.certain else f"believed to {max(self.belief):.0%}, not certain"
