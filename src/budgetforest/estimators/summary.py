@@ -107,13 +107,16 @@ def summarize(
     )
 
 
+def _counts_labels(trained: TrainingResult) -> bool:
+    """Whether errors are shares of wrong labels; those of scores that "auto" chooses are Brier scores."""
+    return trained.answer == Answer.LABEL or trained.surest is None
+
+
 def _without(trained: TrainingResult) -> str:
     """The answer that asks for nothing."""
     common = str(trained.context.classes[int(trained.context.prior.argmax())])
     told = f"It has no trees and always answers {common!r}"
-    # of scores the error is a Brier score
-    by_labels = trained.answer == Answer.LABEL or trained.surest is None
-    known = by_labels and not math.isnan(trained.prior_error)
+    known = _counts_labels(trained) and not math.isnan(trained.prior_error)
     return f"{told}, which is wrong for {trained.prior_error:.1%} of rows." if known else f"{told}."
 
 
@@ -123,7 +126,7 @@ def _verdict(trained: TrainingResult, budget: float, best: Point) -> Verdict | N
     common, classes = int(trained.context.prior.argmax()), trained.context.classes
     if found is None or trained.judged == 0:
         return None
-    labels = trained.answer == Answer.LABEL or trained.surest is None
+    labels = _counts_labels(trained)
     nothing = estimate_at(trained.estimates, 0.0)
     free = nothing.error if labels and nothing and (trained.context.costs.cost == 0).any() else None
     if trained.confusion is not None and budget == trained.budget:
