@@ -18,8 +18,6 @@ from budgetforest.runtime.atomic import replacing
 from budgetforest.runtime.errors import MissingExtra, UnusualData, warn
 
 TITLE = "What the forest asks, and what it pays"
-SEEN = 0.1
-"""From this share of rows on that training has seen, people are told."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ def report(
         currency=currency,
         row_name=row_name,
     )
-    if facts.seen is not None and facts.seen >= SEEN:
+    if facts.flattered:
         warn(
             f"training has seen {facts.seen:.0%} of these rows, so errors seem smaller than they are; "
             "report on other rows",

@@ -30,6 +30,8 @@ from budgetforest.trees.forest import Answer, Forest, first_trees
 
 MOST_POINTS = 40
 """Forests of the path that the slider visits."""
+SEEN = 0.1
+"""From this share of rows on that training has seen, people are told."""
 MOST_CLASSES = 12
 """Classes in the confusion matrix; the rarer ones are counted as others."""
 
@@ -101,6 +103,8 @@ class Facts:
     """How often the most common class of the training rows is wrong."""
     seen: float | None
     """The share of the rows that training has seen, as far as is known."""
+    flattered: bool
+    """Whether these are so many that errors seem smaller than they are."""
     verdicts: list[str]
     """Of every forest: whether it is better than the most common class."""
     currency: str
@@ -159,6 +163,7 @@ def gather(
     common = int(model.forest_.prior.argmax())
     picked = representative(own.course, rows.truth)
     points = [_figures(m, rows.truth) for m in measured]
+    seen = seen_share(rows, model._trained.seen, model)
     return Facts(
         title=title,
         written=datetime.date.today().isoformat(),
@@ -172,7 +177,8 @@ def gather(
         scored=answer == Answer.PROBA,
         chosen=len(path),
         common_error=float((rows.truth != common).mean()),
-        seen=seen_share(rows, model._trained.seen, model),
+        seen=seen,
+        flattered=seen is not None and seen >= SEEN,
         verdicts=[
             _verdict(course.labels, rows.truth, model.classes_.tolist(), common, point)
             for course, point in zip(courses, points, strict=True)

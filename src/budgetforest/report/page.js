@@ -215,7 +215,7 @@
   }
 
   function showData() {
-    byId("seen").hidden = !(facts.seen >= 0.1);
+    byId("seen").hidden = !facts.flattered;
     put("seen", `Training has seen ${percent(facts.seen ?? 0)} of these rows: errors seem smaller here than they are. Measure on other rows.`);
     const part = facts.rows < facts.rows_given ? `${many(facts.rows, "row")}, drawn at random from ${whole.format(facts.rows_given)}` : many(facts.rows, "row");
     put("about", `${part} · ${many(facts.n_features, "feature")} · ${many(facts.classes.length, "class", "classes")}`);
