@@ -35,6 +35,7 @@ from budgetforest.selection.backend import (
     LocalBackend,
     TreeMeter,
 )
+from budgetforest.selection.blend import Member, MemberScores, scores_of
 from budgetforest.selection.crossfit import n_turns
 from budgetforest.selection.evaluation import Outcome, added, confusion_of, error_of, outcomes_of
 from budgetforest.selection.settings import Settings
@@ -120,6 +121,15 @@ class DaskBackend:
         given = weight, there, context, self.settings.answer
         return float(sum(self.cluster.values(self.cluster.each(error_in, self.judged, *given))))
 
+    def member_scores(self, members: Sequence[Member]) -> list[MemberScores]:
+        """A block of scores for every block of rows."""
+        trees = self.cluster.hold([self._held(member.trees) for member in members])
+        contexts = [member.context for member in members]
+        found: list[MemberScores] = self.cluster.values(
+            self.cluster.each(scores_in, self.judged, trees, contexts)
+        )
+        return found
+
     def outcomes(
         self, trees: list[Tree], context: Context, sizes: Sequence[int], ends: Sequence[float]
     ) -> list[Outcome]:
@@ -143,6 +153,11 @@ class DaskBackend:
 def error_in(rows: Rows, weight: int, trees: list[Tree], context: Context, answer: Answer) -> Fraction:
     """What a block adds to the error of some trees."""
     return error_of(rows, weight, join(trees, context), answer)
+
+
+def scores_in(rows: Rows, trees: list[list[Tree]], contexts: list[Context]) -> MemberScores:
+    """What the members of a blend say of a block."""
+    return scores_of(rows, list(map(Member, trees, contexts)))
 
 
 def all_of(blocks: list[Rows]) -> Rows:

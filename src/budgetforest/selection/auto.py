@@ -1,16 +1,16 @@
-"""``method="auto"``: forests that err least at every budget, whoever's idea they are.
+"""``method="auto"``: search for the forest of least error at every budget.
 
 *Pools* of features, each a part of the one before, are found by backward elimination: what saves boosted
-trees least per price leaves first. On every pool forests grow with prices in view (``cost_aware``): with the
-best cuts, with random ones, and with a rate that makes rows reuse what they have; and trees are boosted
-(``boosting``) at such a rate and, gently, at a quarter of it. Rows leave each of them by probable exit at a
-ladder of thresholds. All are measured on validation rows.
+trees least per price leaves first. On every pool there is a *blend* (``blend``) of a forest with random cuts
+(``cost_aware``) and boosted trees that know the prices (``boosting``), and a small forest with the best cuts,
+which errs less where only a few features are affordable. Rows leave each of them by probable exit at a ladder
+of thresholds. All are measured on validation rows.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from budgetforest.runtime.arrays import LEAF, Counts, Flags, Floats
 from budgetforest.runtime.errors import UnusualData, warn
 from budgetforest.runtime.progress import ProgressCallback, quiet
 from budgetforest.selection.backend import Backend, Boosted
+from budgetforest.selection.blend import Member, blended, weights_for
 from budgetforest.selection.candidates import Candidate, Point, Recipe
 from budgetforest.selection.crossfit import Record, judged_by
 from budgetforest.selection.crossfit import n_turns as turns_for
@@ -34,7 +35,7 @@ from budgetforest.selection.path import without_hopeless
 from budgetforest.selection.result import context_for
 from budgetforest.selection.settings import Settings, context_of, n_rows
 from budgetforest.selection.step_cache import StepCache, no_cache
-from budgetforest.trees.forest import Answer, Context, Voting
+from budgetforest.trees.forest import Answer, Context, Voting, end_to_end
 from budgetforest.trees.tree import Tree, family
 
 
@@ -54,8 +55,10 @@ class Allowed(NamedTuple):
 
 KEPT = 0.75
 """Share of a pool's features that stays in the next."""
-MOST_TREES = 60
-"""Of a forest; more of them gain little."""
+BLENDED_TREES = 30
+"""Of the forest that is blended; more of them gain little."""
+SMALL = 16
+"""Trees of the small forest; a quarter of them is on offer, too."""
 FEW = 8
 """The last feature is chosen among so many, by error."""
 TIMES = 5
@@ -63,11 +66,11 @@ TIMES = 5
 ROUNDS = 100
 """Boosted trees grow so many at a time."""
 GENTLE = 0.25
-"""The lower rate of boosting, as a share of the other."""
-FORESTS = 15
-"""How many are measured of a pool, at most: five, each in three sizes."""
-STEPS = 11
-"""Of a pool, as people are told: five forests grown, five measured, the end."""
+"""The rate of boosting, as a share of the one at which half the pool's price is worth all there is to know."""
+FORESTS = 3
+"""How many are measured of a pool, at most: the blend, and two sizes of the small forest."""
+STEPS = 6
+"""Of a pool, as people are told: three forests grown, two measured, the end."""
 THRESHOLDS = 32
 """Exits tried of every forest."""
 
@@ -158,11 +161,10 @@ def grow_pools(
     while n := n_bundles(features, settings.costs):
         step = partial(candidates_of, features, backend, context, allowed, settings, now)
         found = cache(f"pool-{n}", step)
-        yield found
-        # at a rate and at a quarter of it, or once without; the last is the lower
-        boosted = [candidate.trees for candidate in found if candidate.recipe.cuts == "boosted"]
+        yield [candidate for candidate in found if candidate.points]
         # backward elimination: what saves boosted trees least per price leaves
-        features = smaller_pool(features, feature_gains(boosted[-1], len(features)), settings.costs)
+        boosted = next(candidate.trees for candidate in found if candidate.recipe.cuts == "boosted")
+        features = smaller_pool(features, feature_gains(boosted, len(features)), settings.costs)
         if n_bundles(few, settings.costs) > FEW:
             few = features
         # the last feature is chosen among the few before it, by error instead of entropy
@@ -178,51 +180,44 @@ def candidates_of(
     settings: Settings,
     now: Callable[[str], None],
 ) -> list[Candidate]:
-    """The forests of one pool, that of best cuts first, with all their exits measured."""
-    found = dict(grow_pool(backend, features, context, settings, now))
-    candidates = []
-    for recipe, forest in found.items():
-        now(f"{recipe}: errors")
-        candidates.append(
-            Candidate(recipe, forest, measure(backend, forest, recipe, context, settings, allowed), 1)
-        )
-    return candidates
-
-
-def grow_pool(
-    backend: Backend,
-    features: Flags,
-    context: Context,
-    settings: Settings,
-    now: Callable[[str], None],
-) -> Iterator[tuple[Recipe, list[Tree]]]:
-    """Forests that use only these features."""
-    size = int(features.sum())
-    n_trees, n_rounds = min(settings.max_trees, MOST_TREES), min(settings.max_trees, ROUNDS)
-    rate = rate_for(features, settings, backend.train)
+    """The small forest and the blend of one pool, with all their exits measured, and what was boosted."""
+    size, most = int(features.sum()), settings.max_trees
     # twice the usual sqrt(m) features at a node, for boosting four times
     tries = settings.max_features or min(1.0, 2 / math.sqrt(size))
-    plain = Growth(features, 0.0, tries, False, 1, settings.n_classes)
-    # boosting and reuse begin first: each is the work of one thread, while others grow independent trees
-    steps = Boost(features, rate, settings.n_classes, tries=min(1.0, 4 / math.sqrt(size)))
-    boosts = [steps]
-    if rate:
-        boosts.append(steps._replace(rate=GENTLE * rate, depth=5, share=1.0))
-    boosted = [
-        backend.boosted(partial(boost_pool, kind, context, n_rounds, settings.unit)) for kind in boosts
+    growth = Growth(features, 0.0, tries, False, 1, settings.n_classes)
+    boost = Boost(
+        features,
+        GENTLE * rate_for(features, settings, backend.train),
+        settings.n_classes,
+        tries=min(1.0, 4 / math.sqrt(size)),
+    )
+    # boosting begins first: it is the work of one thread, while others grow independent trees
+    policy = partial(boost_pool, boost, context, min(most, ROUNDS), settings.unit)
+    boosted = backend.boosted(policy)
+    small, random = Recipe(features=size), Recipe(features=size, cuts="random")
+    now(str(small))
+    few = list(backend.independent(growth, min(most, SMALL), bootstrap=True))
+    now(str(random))
+    many = list(
+        backend.independent(growth._replace(random_cuts=True, least_rows=3), min(most, BLENDED_TREES), bootstrap=False)
+    )
+    now(f"pool of {size}, boosted")
+    recipe, rounds = boosted()
+    members = [
+        Member(trees, context_for(Point(kind, len(trees), 0.0, 0.0), context, settings.unit))
+        for kind, trees in ((random, many), (recipe, rounds))
     ]
-    careful, payers = plain._replace(rate=rate), quarter(n_trees) if settings.free_riders else math.inf
-    reusing = backend.reusing(careful, n_trees if rate else 0, payers)
-    kinds = (("best", plain, True), ("random", plain._replace(random_cuts=True), False))
-    for cuts, growth, bootstrap in kinds:
-        recipe = Recipe(features=size, cuts=cuts)
-        now(str(recipe))
-        yield recipe, list(backend.independent(growth, n_trees, bootstrap))
-    for wait in (*boosted, lambda: (Recipe(features=size, rate=rate), reusing())):
-        now(f"pool of {size}, boosted or reusing")
-        recipe, grown = wait()
-        if grown:
-            yield recipe, grown
+    blend = blended(members, weights_for(backend.member_scores(members), settings.unit))
+    candidates = [Candidate(recipe, rounds, [], 1)]
+    for kind, trees, sizes in (
+        # the same size is measured once
+        (small, few, list(dict.fromkeys((quarter(len(few)), len(few))))),
+        (recipe._replace(cuts="blend"), blend, [len(blend)]),
+    ):
+        now(f"{kind}: errors")
+        points = measure(backend, trees, sizes, kind, context, settings, allowed)
+        candidates.append(Candidate(kind, trees, points, 1))
+    return candidates
 
 
 def boost_pool(
@@ -275,7 +270,7 @@ def best_alone(few: Flags, otherwise: Flags, backend: Backend, context: Context,
     for which in np.unique(bundle[few]):
         alone = bundle == which
         growth = Growth(alone, 0.0, 1.0, False, 1, settings.n_classes)
-        trees = list(backend.independent(growth, quarter(MOST_TREES), True))
+        trees = list(backend.independent(growth, SMALL, True))
         outcome = backend.outcomes(trees, context, [len(trees)], [math.inf])[0]
         gain, price = without - outcome.error(0), float(settings.costs.prices(alone).sum())
         # gain / price > most / paid without a division: what is free has price 0
@@ -298,14 +293,13 @@ def rate_for(features: Flags, settings: Settings, train: Totals) -> float:
 
 def feature_gains(trees: list[Tree], n_features: int) -> Floats:
     """(m) by how much each feature lowers the loss of boosted trees, in nats of all rows."""
-    total = np.zeros(n_features)
-    for tree in trees:
-        parent = family(tree, np.zeros(1, np.int32)).parent
-        # boosted: minus what a node's score saves on all its rows, so that the drops of splits add up
-        drop = tree.impurity.copy()
-        np.subtract.at(drop, parent[1:], tree.impurity[1:])
-        inner = tree.feature != LEAF
-        total += np.bincount(tree.feature[inner], drop[inner], n_features)
+    nodes, roots = end_to_end(trees, trees[0].counts.shape[1])
+    parent = family(nodes, roots[:-1]).parent
+    # boosted: minus what a node's score saves on all its rows, so that the drops of splits add up
+    drop, child = nodes.impurity.copy(), parent >= 0
+    np.subtract.at(drop, parent[child], nodes.impurity[child])
+    inner = nodes.feature != LEAF
+    total: Floats = np.bincount(nodes.feature[inner], drop[inner], n_features)
     return total
 
 
@@ -347,15 +341,13 @@ def smaller_pool(features: Flags, saved: Floats, costs: Costs) -> Flags:
 def measure(
     backend: Backend,
     trees: list[Tree],
+    sizes: Sequence[int],
     recipe: Recipe,
     context: Context,
     settings: Settings,
     allowed: Allowed | None,
 ) -> list[Point]:
-    """Mean cost and error on validation rows at every exit of the forest, and of parts of it."""
-    part = quarter(len(trees))
-    # a sixteenth, a quarter and all of the trees; the same size is measured once
-    sizes = list(dict.fromkeys((quarter(part), part, len(trees))))
+    """Mean cost and error on validation rows at every exit of the first so many trees, for each of ``sizes``."""
     ends = thresholds(len(context.classes)) if settings.answer == Answer.LABEL else [math.inf]
     n = n_rows(validation_of(backend), settings)
     own = context_for(Point(recipe, len(trees), 0.0, 0.0), context, 1.0)

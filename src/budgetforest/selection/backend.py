@@ -25,6 +25,7 @@ from budgetforest.growing.workspace import Plan
 from budgetforest.runtime.arrays import Counts
 from budgetforest.runtime.random import in_order
 from budgetforest.runtime.threads import while_awaited
+from budgetforest.selection.blend import Member, MemberScores, scores_of
 from budgetforest.selection.candidates import Recipe
 from budgetforest.selection.crossfit import turns
 from budgetforest.selection.evaluation import Measured, Meter, Outcome, confusion_of, error_of, outcomes_of
@@ -74,6 +75,10 @@ class Backend(Protocol):
 
     def boosted(self, policy: BoostingPolicy) -> Callable[[], Boosted]:
         """Begin to boost trees as a policy says; a call waits for them."""
+        ...
+
+    def member_scores(self, members: Sequence[Member]) -> list[MemberScores]:
+        """What the members of a blend say of all validation rows, in blocks."""
         ...
 
     def outcomes(
@@ -143,6 +148,11 @@ class LocalBackend:
         """So are boosted ones."""
         assert self.judged is not None
         return self.growers.submit(boost_here, policy, self.sample, self.judged, self.settings).result
+
+    def member_scores(self, members: Sequence[Member]) -> list[MemberScores]:
+        """One block."""
+        assert self.judged is not None
+        return [scores_of(self.judged, members, self.pool)]
 
     def outcomes(
         self, trees: list[Tree], context: Context, sizes: Sequence[int], ends: Sequence[float]

@@ -20,18 +20,24 @@ class Recipe(NamedTuple):
     features: int = 0
     """How many features were in the pool."""
     cuts: str = "best"
-    """How nodes are cut: "best" of every feature tried, "random", or "boosted", best for the loss so far."""
+    """How nodes are cut: "best" of every feature tried, "random", or "boosted", best for the loss so far;
+    "blend": trees of both of the latter (``blend``)."""
     rate: float = 0.0
     """What a unit of cost was worth while growing, in nats per row."""
     pruned: float = 0.0
     """What it was worth in errors per row when the forest was pruned; 0: it was not."""
+
+    @property
+    def scores(self) -> bool:
+        """Whether leaves add scores, not shares of rows."""
+        return self.cuts in ("boosted", "blend")
 
     def __str__(self) -> str:
         pruned = f", pruned at {self.pruned:.2g}" if self.pruned else ""
         if self.alpha >= 0:
             return f"alpha {self.alpha:g}{pruned}"
         rate = f", rate {self.rate:.2g}" if self.rate else ""
-        how = "boosted" if self.cuts == "boosted" else f"{self.cuts} cuts"
+        how = self.cuts if self.scores else f"{self.cuts} cuts"
         return f"pool of {self.features}, {how}{rate}{pruned}"
 
 

@@ -104,7 +104,7 @@ def context_for(point: Point, context: Context, unit: float) -> Context:
     """What the forest of a point needs to know: cost-aware growth votes softly, and may exit."""
     if point.recipe.alpha >= 0:
         return context
-    if point.recipe.cuts == "boosted":
+    if point.recipe.scores:
         return context._replace(voting=Voting.SCORES, unit=1.0, threshold=point.threshold)
     unit = unit if point.recipe.cuts == "random" else 1.0  # the others count rows that were drawn
     return context._replace(voting=Voting.SOFT, unit=unit, threshold=point.threshold)

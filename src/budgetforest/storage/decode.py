@@ -33,7 +33,7 @@ def rebuilt(arrays: dict[str, Array], read: Entries) -> tuple[TrainingResult, fl
     refuse_unless(budget <= limit, "its budget is larger than the one it was trained for")
     proven = read.flag("proven")
     recipes = _recipes(read, len(arrays["tree_nodes"]))
-    boosted = np.repeat([made.recipe.cuts == "boosted" for made in recipes], [made.trees for made in recipes])
+    boosted = np.repeat([made.recipe.scores for made in recipes], [made.trees for made in recipes])
     trees = _trees(arrays, context, proven, boosted)
     candidates = _candidates(arrays, recipes, trees)
     points = [point for candidate in candidates for point in candidate.points]
@@ -198,7 +198,7 @@ def _recipes(read: Entries, n_trees: int) -> list[Made]:
 
 def _made(entry: Entries) -> Made:
     alpha = -1.0 if entry["alpha"] == -1 else entry.number("alpha")
-    cuts = entry.one_of("cuts", ("best", "random", "boosted"))
+    cuts = entry.one_of("cuts", ("best", "random", "boosted", "blend"))
     recipe = Recipe(alpha, entry.whole("features"), cuts, entry.number("rate"), entry.number("pruned"))
     return Made(recipe, entry.whole("trees"), entry.whole("patience", 1))
 

@@ -119,7 +119,7 @@ def belief_for(threshold: float, forest: Forest) -> int:
 
 def join(trees: Sequence[Tree], context: Context) -> Forest:
     """A forest of these trees, in this order."""
-    nodes, roots = _end_to_end(trees, np.array([len(tree.feature) for tree in trees], np.int64), context)
+    nodes, roots = end_to_end(trees, len(context.prior))
     least, most = outlook(nodes, roots[:-1], context.voting)
     still_open = np.einsum(
         "dk->d", least != most
@@ -129,26 +129,26 @@ def join(trees: Sequence[Tree], context: Context) -> Forest:
 
 def join_forests(forests: Sequence[Forest], context: Context) -> Forest:
     """The same of the trees of some forests, of each of which all is known."""
-    sizes = [np.diff(forest.roots) for forest in forests]
-    nodes, roots = _end_to_end([forest.nodes for forest in forests], np.concatenate(sizes), context)
+    nodes, firsts = end_to_end([forest.nodes for forest in forests], len(context.prior))
+    roots = [forest.roots[:-1] + first for forest, first in zip(forests, firsts[:-1], strict=True)]
     least = np.concatenate([forest.least for forest in forests])
     most = np.concatenate([forest.most for forest in forests])
     still_open = np.concatenate([forest.open for forest in forests])
-    return Forest(nodes, roots, least, most, still_open, *context)
+    return Forest(
+        nodes, np.concatenate([*roots, firsts[-1:]]).astype(np.int32), least, most, still_open, *context
+    )
 
 
-def _end_to_end(parts: Sequence[Tree], sizes: Counts, context: Context) -> tuple[Tree, Ids]:
-    """Nodes of some trees or forests, and the roots of trees of such ``sizes``."""
+def end_to_end(parts: Sequence[Tree], n_classes: int) -> tuple[Tree, Ids]:
+    """The nodes of some trees or forests as one, and the first node of each, and the number of nodes."""
     firsts = np.cumsum([0] + [len(part.feature) for part in parts])
     starts = np.cumsum([0] + [len(part.branches) for part in parts])
-    shifted = [
-        moved(part, int(first), int(start))
-        for part, first, start in zip(parts, firsts[:-1], starts[:-1], strict=True)
-    ]
-    nodes = empty_tree(0, len(context.prior))
-    if shifted:
-        nodes = Tree._make(np.concatenate(columns) for columns in zip(*shifted, strict=True))
-    return nodes, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    nodes = empty_tree(0, n_classes)
+    if parts:
+        nodes = Tree._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
+        root, start = (np.repeat(each[:-1], np.diff(firsts)) for each in (firsts, starts))
+        nodes = _renumbered(nodes, root, start, np.repeat(firsts[:-1], np.diff(starts)))
+    return nodes, firsts.astype(np.int32)
 
 
 def beliefs(forest: Forest) -> Ids:
@@ -190,6 +190,10 @@ def log_odds(counts: Counts) -> Counts:
 
 def moved(tree: Tree, root: int, start: int) -> Tree:
     """A tree whose numbers refer to the nodes and branches of the whole forest."""
+    return _renumbered(tree, root, start, root)
+
+
+def _renumbered(tree: Tree, root: Any, start: Any, root_of_branch: Any) -> Tree:
     inner = tree.feature != LEAF
     nominal = tree.route == BY_CATEGORY
     left = tree.left + np.where(nominal, start, np.where(inner, root, 0))
@@ -197,11 +201,11 @@ def moved(tree: Tree, root: int, start: int) -> Tree:
     return tree._replace(
         left=left.astype(np.int32),
         right=right.astype(np.int32),
-        branches=_shifted(tree.branches, root),
+        branches=_shifted(tree.branches, root_of_branch),
     )
 
 
-def _shifted(branches: Ids, by: int) -> Ids:
+def _shifted(branches: Ids, by: Any) -> Ids:
     return np.where(branches >= 0, branches + by, branches - by).astype(np.int32)
 
 
