@@ -2,9 +2,10 @@
 
 *Pools* of features, each a part of the one before, are found by backward elimination: what saves boosted
 trees least per price leaves first. On every pool there is a *blend* (``blend``) of a forest with random cuts
-(``cost_aware``) and boosted trees that know the prices (``boosting``), and a small forest with the best cuts,
-which errs less where only a few features are affordable. Rows leave each of them by probable exit at a ladder
-of thresholds. All are measured on validation rows.
+(``cost_aware``) and boosted trees that know the prices (``boosting``). Where only a few features are affordable
+less errs less: a small forest with the best cuts, and a few trees boosted at a rate so high that rows acquire
+only what pays. Rows leave each of them by probable exit at a ladder of thresholds. All are measured on
+validation rows.
 """
 
 from __future__ import annotations
@@ -57,6 +58,10 @@ KEPT = 0.75
 """Share of a pool's features that stays in the next."""
 BLENDED_TREES = 30
 """Of the forest that is blended; more of them gain little."""
+LEAST_ROWS = 3
+"""Of a leaf of that forest."""
+CAREFUL = 25
+"""Boosted trees at the full rate."""
 SMALL = 16
 """Trees of the small forest; a quarter of them is on offer, too."""
 FEW = 8
@@ -67,10 +72,11 @@ ROUNDS = 100
 """Boosted trees grow so many at a time."""
 GENTLE = 0.25
 """The rate of boosting, as a share of the one at which half the pool's price is worth all there is to know."""
-FORESTS = 3
-"""How many are measured of a pool, at most: the blend, and two sizes of the small forest."""
-STEPS = 6
-"""Of a pool, as people are told: three forests grown, two measured, the end."""
+FORESTS = 5
+"""How many are measured of a pool, at most: the blend, and two sizes of the small forest and of the trees
+boosted at the full rate."""
+STEPS = 7
+"""Of a pool, as people are told: three steps of growth, three forests measured, the end."""
 THRESHOLDS = 32
 """Exits tried of every forest."""
 
@@ -182,39 +188,42 @@ def candidates_of(
 ) -> list[Candidate]:
     """The small forest and the blend of one pool, with all their exits measured, and what was boosted."""
     size, most = int(features.sum()), settings.max_trees
+    rate = rate_for(features, settings, backend.train)
     # twice the usual sqrt(m) features at a node, for boosting four times
     tries = settings.max_features or min(1.0, 2 / math.sqrt(size))
     growth = Growth(features, 0.0, tries, False, 1, settings.n_classes)
-    boost = Boost(
-        features,
-        GENTLE * rate_for(features, settings, backend.train),
-        settings.n_classes,
-        tries=min(1.0, 4 / math.sqrt(size)),
-    )
+    careful = Boost(features, rate, settings.n_classes, tries=min(1.0, 4 / math.sqrt(size)))
+    gentle = careful._replace(rate=GENTLE * rate, depth=5, share=1.0)
     # boosting begins first: it is the work of one thread, while others grow independent trees
-    policy = partial(boost_pool, boost, context, min(most, ROUNDS), settings.unit)
-    boosted = backend.boosted(policy)
-    small, random = Recipe(features=size), Recipe(features=size, cuts="random")
-    now(str(small))
+    boosted = [
+        backend.boosted(partial(boost_pool, steps, context, rounds, settings.unit))
+        for steps, rounds in ((gentle, (min(most, ROUNDS),) * TIMES), (careful, (min(most, CAREFUL),)))
+        if steps is gentle or rate
+    ]
+    best, random = Recipe(features=size), Recipe(features=size, cuts="random")
+    now(str(best))
     few = list(backend.independent(growth, min(most, SMALL), bootstrap=True))
     now(str(random))
-    many = list(
-        backend.independent(growth._replace(random_cuts=True, least_rows=3), min(most, BLENDED_TREES), bootstrap=False)
-    )
+    growth = growth._replace(random_cuts=True, least_rows=LEAST_ROWS)
+    many = list(backend.independent(growth, min(most, BLENDED_TREES), bootstrap=False))
     now(f"pool of {size}, boosted")
-    recipe, rounds = boosted()
+    (recipe, rounds), *at_full_rate = (wait() for wait in boosted)
     members = [
         Member(trees, context_for(Point(kind, len(trees), 0.0, 0.0), context, settings.unit))
         for kind, trees in ((random, many), (recipe, rounds))
     ]
-    blend = blended(members, weights_for(backend.member_scores(members), settings.unit))
+    weights = weights_for(backend.member_scores(members), settings.unit)
+    offers = [
+        (best, few),
+        # where no split is worth the full rate there is nothing to offer
+        *((kind, trees) for kind, trees in at_full_rate if kind.rate),
+        (recipe._replace(cuts="blend"), blended(members, weights)),
+    ]
     candidates = [Candidate(recipe, rounds, [], 1)]
-    for kind, trees, sizes in (
-        # the same size is measured once
-        (small, few, list(dict.fromkeys((quarter(len(few)), len(few))))),
-        (recipe._replace(cuts="blend"), blend, [len(blend)]),
-    ):
+    for kind, trees in offers:
         now(f"{kind}: errors")
+        # the same size is measured once; weights of a blend are those of all its trees
+        sizes = [len(trees)] if kind.cuts == "blend" else sorted({quarter(len(trees)), len(trees)})
         points = measure(backend, trees, sizes, kind, context, settings, allowed)
         candidates.append(Candidate(kind, trees, points, 1))
     return candidates
@@ -223,7 +232,7 @@ def candidates_of(
 def boost_pool(
     steps: Boost,
     context: Context,
-    rounds: int,
+    rounds: Sequence[int],
     unit: float,
     trees: Callable[[Boost], Iterator[Tree]],
     error: Callable[[list[Tree], Context], float],
@@ -236,7 +245,7 @@ def boost_pool(
     for rate in dict.fromkeys((steps.rate, 0.0)):
         recipe = Recipe(features=int(steps.pool.sum()), cuts="boosted", rate=rate)
         # the cost and error of this point are unknown yet: only its recipe tells how trees vote
-        scoring = context_for(Point(recipe, rounds, 0.0, 0.0), context, unit)
+        scoring = context_for(Point(recipe, 0, 0.0, 0.0), context, unit)
         grown = while_better(trees(steps._replace(rate=rate)), rounds, scoring, error)
         if any(len(tree.feature) > 1 for tree in grown):
             break
@@ -244,13 +253,16 @@ def boost_pool(
 
 
 def while_better(
-    trees: Iterator[Tree], rounds: int, context: Context, error: Callable[[list[Tree], Context], float]
+    trees: Iterator[Tree],
+    rounds: Sequence[int],
+    context: Context,
+    error: Callable[[list[Tree], Context], float],
 ) -> list[Tree]:
     """Boosted trees, so many at a time, as long as they lower the error on validation rows."""
     kept: list[Tree] = []
     least = math.inf
-    for _ in range(TIMES):
-        grown = [*kept, *islice(trees, rounds)]
+    for number in rounds:
+        grown = [*kept, *islice(trees, number)]
         found = error(grown, context)
         # the last rounds did not help and are dropped
         if found >= least:

@@ -87,15 +87,17 @@ def careful_path(candidates: Sequence[Candidate], n_rows: int) -> list[Point]:
     """For every budget the dearest forest that errs no more than the best, but for noise.
 
     Of hundreds of forests measured on few rows the luckiest seems best, often a cheap one that errs more on
-    other rows. Within a third of a standard error the one that asks for more is the better bet, and one
-    whose trees are in use already, if it asks for about as much.
+    other rows. Within a third of a standard error of the best a blend is a better bet than a small forest, and
+    of blends the dearest, or one whose trees are in use already, if it costs about as much.
     """
     path: list[Point] = []
     used: set[Recipe] = set()
     points = _by_cost(candidates)
     for last, near in _budgets(points, n_rows):
         # of those near the best the dearest: it asks for more, and luck is cheap
-        dearest_first = (p for p in reversed(points[: last + 1]) if p.error <= near)
+        good = [p for p in reversed(points[: last + 1]) if p.error <= near]
+        # many trees on many rows are less often lucky than few
+        dearest_first = iter([p for p in good if p.recipe.cuts == "blend"] or good)
         taken = next(dearest_first)
         if taken.recipe not in used:
             # trees that the path has already are better than new ones that cost about as much
