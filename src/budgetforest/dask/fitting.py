@@ -12,6 +12,7 @@ from budgetforest.dask.global_order import held_out_of
 from budgetforest.dask.growers import Growers
 from budgetforest.dask.inputs import blocks_of
 from budgetforest.dask.validation import SpreadIntake, other_rows, part_of, spread_rows, totals
+from budgetforest.data.holdout import some_of
 from budgetforest.data.validation import check_held_out, warn_of_absent_classes, warn_of_constants
 from budgetforest.estimators.base import threads_of
 from budgetforest.estimators.fitting import Folder, adopt, fit_here
@@ -20,7 +21,7 @@ from budgetforest.runtime import params as check
 from budgetforest.runtime.arrays import Anything
 from budgetforest.runtime.errors import InvalidData
 from budgetforest.runtime.progress import ProgressCallback
-from budgetforest.selection.settings import Settings
+from budgetforest.selection.settings import Settings, measured_share
 from budgetforest.selection.training import train
 from budgetforest.storage.checkpoint import cache_in
 
@@ -90,11 +91,13 @@ def parted(
             ) from None
         others = blocks_of(cluster, X, y, None)
         checked = cluster.each(other_rows, others, rows.estimator, rows.schema, rows.classes, rows.unit)
-        return rows.blocks, checked
+        weight = float(totals(cluster, checked, settings.n_classes).counts.sum())
+        return rows.blocks, cluster.each(some_of, checked, measured_share(weight, settings))
     if not settings.measures:
         return rows.blocks, []
     fraction = check.share("validation_fraction", classifier.validation_fraction)
     total = totals(cluster, rows.blocks, settings.n_classes)
+    fraction = min(fraction, measured_share(float(total.counts.sum()), settings))
     held = held_out_of(cluster, rows.blocks, total, fraction, settings.seed)
     measured = cluster.each(part_of, rows.blocks, held, True)
     counts = totals(cluster, measured, settings.n_classes).counts

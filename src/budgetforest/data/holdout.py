@@ -6,7 +6,17 @@ import numpy as np
 
 from budgetforest.data.rows import Rows
 from budgetforest.runtime.arrays import Ids
-from budgetforest.runtime.random import in_order
+from budgetforest.runtime.random import in_order, places
+
+SOME = 0x736F6D65
+"""Key of the rows that are enough to measure on."""
+
+
+def some_of(rows: Rows, share: float) -> Rows:
+    """About this share of the rows, by their contents: equal rows stay together."""
+    if share >= 1:
+        return rows
+    return rows.take(places(rows.hashes, SOME) < np.uint64(share * 2.0**64))
 
 
 def hold_out(rows: Rows, fraction: float, seed: int) -> tuple[Ids, Ids]:

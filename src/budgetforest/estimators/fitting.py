@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from typing import Any, TypeAlias
 
 from budgetforest import __version__
+from budgetforest.data.holdout import some_of
 from budgetforest.data.rows import Rows
 from budgetforest.data.validation import (
     Intake,
@@ -22,7 +23,7 @@ from budgetforest.runtime.arrays import Anything
 from budgetforest.runtime.progress import progress
 from budgetforest.selection.backend import LocalBackend
 from budgetforest.selection.result import TrainingResult, plain, warn_of_idle
-from budgetforest.selection.settings import Settings
+from budgetforest.selection.settings import Settings, measured_share
 from budgetforest.selection.training import train
 from budgetforest.storage.checkpoint import cache_in
 
@@ -72,11 +73,13 @@ def parted(
 ) -> tuple[Rows, Rows | None]:
     """Rows to train on and rows to measure with, which the caller gives or which are held out."""
     if validation is not None:
-        return intake.rows, validation_rows(estimator, validation, intake)
+        given = validation_rows(estimator, validation, intake)
+        return intake.rows, some_of(given, measured_share(float(given.weight.sum()), settings))
     if not settings.measures:
         return intake.rows, None
     fraction = check.share("validation_fraction", estimator.validation_fraction)
-    return held_out(intake, fraction, settings.seed)
+    enough = measured_share(float(intake.rows.weight.sum()), settings)
+    return held_out(intake, min(fraction, enough), settings.seed)
 
 
 def adopt(estimator: Any, result: TrainingResult, classes: Any) -> None:

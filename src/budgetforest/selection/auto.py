@@ -2,10 +2,9 @@
 
 *Pools* of features, each a part of the one before, are found by backward elimination: what saves boosted
 trees least per price leaves first. On every pool there is a *blend* (``blend``) of a forest with random cuts
-(``cost_aware``) and boosted trees that know the prices (``boosting``). Where only a few features are affordable
-less errs less: a small forest with the best cuts, and a few trees boosted at a rate so high that rows acquire
-only what pays. Rows leave each of them by probable exit at a ladder of thresholds. All are measured on
-validation rows.
+(``cost_aware``) and boosted trees that know the prices (``boosting``). For small budgets there are smaller
+forests: one with the best cuts, and a few trees boosted at a rate so high that rows acquire only what pays.
+Rows leave each of them by probable exit at a ladder of thresholds. All are measured on validation rows.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ TIMES = 5
 ROUNDS = 100
 """Boosted trees grow so many at a time."""
 GENTLE = 0.25
-"""The rate of boosting, as a share of the one at which half the pool's price is worth all there is to know."""
+"""The rate of the boosted trees that are blended, as a share of the full one (``rate_for``)."""
 FORESTS = 5
 """How many are measured of a pool, at most: the blend, and two sizes of the small forest and of the trees
 boosted at the full rate."""
@@ -311,7 +310,7 @@ def feature_gains(trees: list[Tree], n_features: int) -> Floats:
     drop, child = nodes.impurity.copy(), parent >= 0
     np.subtract.at(drop, parent[child], nodes.impurity[child])
     inner = nodes.feature != LEAF
-    total: Floats = np.bincount(nodes.feature[inner], drop[inner], n_features)
+    total: Floats = np.bincount(nodes.feature[inner], drop[inner], n_features).astype(np.float64)
     return total
 
 
@@ -359,7 +358,7 @@ def measure(
     settings: Settings,
     allowed: Allowed | None,
 ) -> list[Point]:
-    """Mean cost and error on validation rows at every exit of the first so many trees, for each of ``sizes``."""
+    """Mean cost and error on validation rows, at every exit of forests of the first so many trees."""
     ends = thresholds(len(context.classes)) if settings.answer == Answer.LABEL else [math.inf]
     n = n_rows(validation_of(backend), settings)
     own = context_for(Point(recipe, len(trees), 0.0, 0.0), context, 1.0)

@@ -24,7 +24,7 @@ from budgetforest.trees.forest import BELIEF, Context, Voting, join
 from budgetforest.trees.tree import Tree
 
 WEIGHTS = 64
-"""Weights are multiples of 1 / WEIGHTS: the last digits of sums, which depend on their order, do not matter."""
+"""Weights are multiples of 1 / WEIGHTS, so that rounding in sums does not matter."""
 PRIOR_ROWS = 2.0
 """Weights are drawn to 1 as if so many rows spoke for that."""
 

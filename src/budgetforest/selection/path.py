@@ -87,7 +87,7 @@ def careful_path(candidates: Sequence[Candidate], n_rows: int) -> list[Point]:
     """For every budget the dearest forest that errs no more than the best, but for noise.
 
     Of hundreds of forests measured on few rows the luckiest seems best, often a cheap one that errs more on
-    other rows. Within a third of a standard error of the best a blend is a better bet than a small forest, and
+    other rows. Within a third of a standard error of the best a blend is a better bet than a small forest;
     of blends the dearest, or one whose trees are in use already, if it costs about as much.
     """
     path: list[Point] = []

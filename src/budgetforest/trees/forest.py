@@ -206,7 +206,8 @@ def _renumbered(tree: Tree, root: Any, start: Any, root_of_branch: Any) -> Tree:
 
 
 def _shifted(branches: Ids, by: Any) -> Ids:
-    return np.where(branches >= 0, branches + by, branches - by).astype(np.int32)
+    shifted: Ids = np.where(branches >= 0, branches + by, branches - by).astype(np.int32)
+    return shifted
 
 
 def tree_of(forest: Forest, number: int) -> Tree:
