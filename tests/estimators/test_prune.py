@@ -59,7 +59,7 @@ def test_a_pruned_model_is_saved_and_asked_like_any_other(three_parts, tmp_path)
 def test_our_forests_are_pruned_too(how, three_parts):
     X, y, rows, labels, *_ = three_parts
     model = BudgetForestClassifier(8, max_trees=10, random_state=0, **how).fit(X, y)
-    budgets = [p.cost for p in model.path_ if p.recipe.cuts != "boosted" and p.cost > 2]
+    budgets = [p.cost for p in model.path_ if not p.recipe.scores and p.cost > 1]
     model = model.at_budget(budgets[-1])
     half = model.acquisition_cost(rows).mean() / 2
     assert prune(model, rows, labels, budget=half).acquisition_cost(rows).mean() <= half
@@ -78,7 +78,7 @@ def test_what_cannot_be_pruned_is_refused(three_parts):
     with pytest.raises(InvalidData, match="300 rows in X and 299 labels"):
         prune(theirs, rows, labels[1:], budget=3)
     boosted = BudgetForestClassifier(20, max_trees=8, random_state=0).fit(X, y)
-    steps = [p.cost for p in boosted.path_ if p.recipe.cuts == "boosted"]
+    steps = [p.cost for p in boosted.path_ if p.recipe.scores]
     with pytest.raises(InvalidParameter, match="boosted"):
         prune(boosted.at_budget(steps[-1]), rows, labels, budget=1)
     with pytest.raises(InvalidParameter, match="leave them out"):
