@@ -65,7 +65,7 @@ SMALL = 16
 """Trees of the small forest; a quarter of them is on offer, too."""
 FEW = 8
 """The last feature is chosen among so many, by error."""
-TIMES = 5
+TIMES = 3
 """Boosted trees grow ``ROUNDS`` at a time, and so often at most."""
 ROUNDS = 100
 """Boosted trees grow so many at a time."""
