@@ -88,7 +88,9 @@ def page(found: list[dict], splits: int) -> Iterable[str]:
     yield "|---" * 8 + "|"
     for rows in ROWS:
         for title in dict.fromkeys(row["data"] for row in found):
-            yield _line(title, f"{ROWS[rows]:,}", [r for r in found if r["data"] == title and r["rows"] == rows])
+            yield _line(
+                title, f"{ROWS[rows]:,}", [r for r in found if r["data"] == title and r["rows"] == rows]
+            )
         yield _line("**all**", f"{ROWS[rows]:,}", [r for r in found if r["rows"] == rows])
     yield _line("**all**", "both", found)
 

@@ -75,7 +75,7 @@ def gather(data: Data, jobs: Sequence[Job]) -> dict:
     return {
         "title": data.title,
         "note": data.note,
-        "rule": "expectation",
+        "rule": "blends",
         "rows": [len(rows) for rows in parts],
         "splits": len(tested),
         "budgets": ladder(costs),

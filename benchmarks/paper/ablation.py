@@ -30,10 +30,10 @@ SETS = (
     "pima_diabetes",
 )
 WITHOUT: dict[str, Callable[[Point, int], bool]] = {
-    "growth that knows what is paid": lambda point, m: not point.recipe.rate,
+    "blends": lambda point, m: point.recipe.cuts != "blend",
+    "small forests": lambda point, m: point.recipe.cuts == "blend",
     "pools": lambda point, m: point.recipe.features == m,
     "probable exit": lambda point, m: point.threshold > 1,
-    "boosting": lambda point, m: point.recipe.cuts != "boosted",
 }
 """Which forests are left without an idea, of ``m`` features."""
 EXPECTATION = "expectation over unknown values"

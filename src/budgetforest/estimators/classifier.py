@@ -33,7 +33,7 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         ``discount_cost``, or their full price where that is empty; nothing if no member has one (a sensor,
         with one price for all).
     method : "auto" or "paper"
-        "auto": forests and boosted trees that reuse what is paid, on pools of features, with probable
+        "auto": blends of a forest and boosted trees, and small forests, on pools of features, with probable
         exit; at every budget the one that errs least on validation rows. "paper": Algorithm 1, with the
         parameters ``alpha`` to ``voting``, which "auto" does not use.
     max_disagreement : float or None
@@ -43,11 +43,11 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         How sure ``max_disagreement`` must be, of all forests on offer together; the less it allows, the more
         validation rows that takes (a warning says how many).
     rate : float or None
-        Of "auto": what a unit of cost is worth, in nats a row, where trees know what is paid. None: such that
+        Of "auto": what a unit of cost is worth to boosted trees, in nats a row. None: such that
         half the price of a pool is worth all there is to know.
     max_features : float or None
         Of "auto": the share of a pool's features that a node of its forests tries. None: 2 / sqrt(features).
-        Thresholds are drawn, one a feature, in one forest of every pool, and searched in the others.
+        Thresholds are drawn, one a feature, in the forest that is blended.
     free_riders : bool
         Of "auto": where trees reuse what is paid, three of four use nothing else.
     alpha : "auto", float or list
@@ -63,8 +63,8 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
     max_bins : int
         Quantile bins of a column, at most 256; boosting takes 64.
     max_trees : int
-        Of a forest; those of "auto" have at most 60, boosting, whose trees are small, up to five times
-        ``max_trees`` while they help.
+        Of a forest; those of "auto" have at most 30, and boosted trees come up to three times as often as
+        ``max_trees``, or a hundred, while they help.
     bootstrap : bool
         Grow each tree on rows drawn with replacement.
     voting : "majority", "soft" or "counts"
