@@ -29,7 +29,7 @@ from budgetforest.data.costs import read_costs
 from budgetforest.data.rows import Rows, totals_of
 from budgetforest.data.validation import training_rows, validation_rows
 from budgetforest.inference.predict import charge, labels, ladder
-from budgetforest.selection import auto, backend
+from budgetforest.selection import auto
 from budgetforest.selection.auto import (
     STEPS,
     THRESHOLDS,
@@ -465,14 +465,6 @@ def test_boosting_goes_on_while_it_helps(monkeypatch):
     BudgetForestClassifier(6, max_trees=4, random_state=0).fit(X, y)
     sizes = {len(trees) for trees in rounds}
     assert {4, 12} < sizes <= {4, 8, 12, 16, 20}
-
-
-@pytest.mark.parametrize(("riders", "payers"), [(True, 5), (False, math.inf)])
-def test_free_riders_are_an_option(rows, monkeypatch, riders, payers):
-    grow, seen = backend.grow_cost_aware, set()
-    monkeypatch.setattr(backend, "grow_cost_aware", lambda *given: seen.add(given[-1]) or grow(*given))
-    BudgetForestClassifier(8, max_trees=20, random_state=0, free_riders=riders).fit(*rows[:2])
-    assert seen == {payers}
 
 
 def test_max_disagreement_of_zero_is_certain_exit(rows):

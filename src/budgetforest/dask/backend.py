@@ -17,7 +17,7 @@ from distributed import Future
 from budgetforest.dask.binning import coded
 from budgetforest.dask.cluster import Cluster
 from budgetforest.dask.evaluation import meter_on
-from budgetforest.dask.forests import boosted_trees, cost_aware_trees, reusing_trees, spread_trees
+from budgetforest.dask.forests import boosted_trees, entropy_trees, spread_trees
 from budgetforest.dask.global_order import turns_of
 from budgetforest.dask.growers import Growers
 from budgetforest.dask.level_growth import are_few
@@ -25,7 +25,7 @@ from budgetforest.dask.validation import part_of, rest_of, totals
 from budgetforest.data.rows import Rows
 from budgetforest.data.validation import constants
 from budgetforest.growing.boosting import Boost
-from budgetforest.growing.cost_aware import Growth
+from budgetforest.growing.entropy_trees import Growth
 from budgetforest.growing.workspace import Plan
 from budgetforest.runtime.arrays import Counts, Flags
 from budgetforest.selection.backend import (
@@ -99,17 +99,11 @@ class DaskBackend:
 
     def independent(self, growth: Growth, number: int, bootstrap: bool) -> Iterator[Tree]:
         """Several trees at a time."""
-        costs, seed = self.settings.costs, self.settings.seed
         draws = self.rows.draws if bootstrap else 0
-        return cost_aware_trees(self.cluster, self.rows, growth, costs, draws, seed, number)
-
-    def reusing(self, growth: Growth, number: int, payers: float) -> Callable[[], list[Tree]]:
-        """One tree after the other, when they are asked for."""
-        given = self.cluster, self.rows, growth, self.settings.costs, self.settings.seed, number, payers
-        return lambda: list(reusing_trees(*given)) if number else []
+        return entropy_trees(self.cluster, self.rows, growth, draws, self.settings.seed, number)
 
     def boosted(self, policy: BoostingPolicy) -> Callable[[], Boosted]:
-        """The same."""
+        """One tree after the other, when they are asked for."""
 
         def trees(boost: Boost) -> Iterator[Tree]:
             return boosted_trees(self.cluster, self.rows, boost, self.settings.costs, self.settings.seed)
