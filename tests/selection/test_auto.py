@@ -531,9 +531,9 @@ def test_what_cannot_be_a_rate_or_a_share_is_refused(wrong, rows):
 
 def test_parameters_without_effect_on_the_papers_method_are_pointed_out(rows):
     with pytest.warns(
-        UnusualData, match="max_disagreement=0.1, free_riders=True: without effect on method='paper'"
+        UnusualData, match="max_disagreement=0.1, max_features=0.5: without effect on method='paper'"
     ):
-        fitted(*rows[:2], max_disagreement=0.1, free_riders=True)
+        fitted(*rows[:2], max_disagreement=0.1, max_features=0.5)
 
 
 @pytest.mark.parametrize(

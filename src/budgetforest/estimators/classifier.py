@@ -33,7 +33,7 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         ``discount_cost``, or their full price where that is empty; nothing if no member has one (a sensor,
         with one price for all).
     method : "auto" or "paper"
-        "auto": forests and boosted trees that reuse what is paid, on pools of features, with probable
+        "auto": forests, and boosted trees that reuse what is paid, on pools of features, with probable
         exit; at every budget the one that errs least on validation rows. "paper": Algorithm 1, with the
         parameters ``alpha`` to ``voting``, which "auto" does not use.
     max_disagreement : float or None
@@ -43,13 +43,11 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         How sure ``max_disagreement`` must be, of all forests on offer together; the less it allows, the more
         validation rows that takes (a warning says how many).
     rate : float or None
-        Of "auto": what a unit of cost is worth, in nats a row, where trees know what is paid. None: such that
-        half the price of a pool is worth all there is to know.
+        Of "auto": what a unit of cost is worth, in nats a row, where boosted trees know what is paid.
+        None: such that half the price of a pool is worth all there is to know.
     max_features : float or None
         Of "auto": the share of a pool's features that a node of its forests tries. None: 2 / sqrt(features).
         Thresholds are drawn, one a feature, in one forest of every pool, and searched in the others.
-    free_riders : bool
-        Of "auto": where trees reuse what is paid, three of four use nothing else.
     alpha : "auto", float or list
         Threshold of the impurity: larger gives shallower, cheaper trees. Chosen on validation rows
         at equal budget; "auto" tries the paper's ten values and larger ones.
@@ -109,7 +107,6 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         confidence: float = 0.95,
         rate: float | None = None,
         max_features: float | None = None,
-        free_riders: bool = False,
         alpha: Anything = "auto",
         impurity: Anything = "pairs",
         splitter: str = "binned",
@@ -134,7 +131,6 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         self.confidence = confidence
         self.rate = rate
         self.max_features = max_features
-        self.free_riders = free_riders
         self.alpha = alpha
         self.impurity = impurity
         self.splitter = splitter
