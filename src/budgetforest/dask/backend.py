@@ -118,7 +118,7 @@ class DaskBackend:
     def member_scores(self, members: Sequence[Member]) -> list[MemberScores]:
         """A block of scores for every block of rows."""
         trees = self.cluster.hold([self._held(member.trees) for member in members])
-        contexts = [member.context for member in members]
+        contexts = tuple(member.context for member in members)  # a list would have an entry for each block
         found: list[MemberScores] = self.cluster.values(
             self.cluster.each(scores_in, self.judged, trees, contexts)
         )
@@ -149,7 +149,7 @@ def error_in(rows: Rows, weight: int, trees: list[Tree], context: Context, answe
     return error_of(rows, weight, join(trees, context), answer)
 
 
-def scores_in(rows: Rows, trees: list[list[Tree]], contexts: list[Context]) -> MemberScores:
+def scores_in(rows: Rows, trees: list[list[Tree]], contexts: tuple[Context, ...]) -> MemberScores:
     """What the members of a blend say of a block."""
     return scores_of(rows, list(map(Member, trees, contexts)))
 
