@@ -16,7 +16,7 @@ test: $(VENV)/.test  ## set up and pass the tests
 	@echo "The laws once more without the compiler, on fewer examples; coverage is that of both runs."
 	NUMBA_DISABLE_JIT=1 HYPOTHESIS_EXAMPLES=3 $(RUN) -m pytest -p no:cacheprovider -n 2 --dist loadfile --cov --cov-append \
 		--cov-fail-under=95 -k "not thousand" tests/data/test_binning.py \
-		tests/growing/test_reference.py tests/growing/test_cost_aware.py tests/growing/test_boosting.py \
+		tests/growing/test_reference.py tests/growing/test_entropy_trees.py tests/growing/test_boosting.py \
 		tests/inference/test_laws.py tests/inference/test_trace.py tests/inference/test_batch_walk.py \
 		tests/selection/test_paper.py tests/selection/test_min_cut.py tests/acquisition/test_live.py \
 		tests/files/test_delimited.py

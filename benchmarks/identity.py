@@ -40,7 +40,7 @@ CASES: dict[str, dict[str, Any]] = {
     "auto, panel, missing, nominal": CLINIC | {"budget": 20},
     "auto, weights": {"budget": 3, "max_trees": 5, "weight": True},
     "auto, proba": CLINIC | {"answer": "proba"},
-    "auto, bound": {"budget": 5, "max_trees": 5, "max_disagreement": 0.2, "free_riders": True},
+    "auto, bound": {"budget": 5, "max_trees": 5, "max_disagreement": 0.2},
     "auto, sensors": {"budget": 3, "max_trees": 5, "groups": list("aabbccddeeffg")},
     "paper": PAPER | {"budget": 4},
     "paper, panel, missing, nominal": PAPER | CLINIC | {"budget": 20},

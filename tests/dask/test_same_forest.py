@@ -131,7 +131,6 @@ CASES = {
         "method": "auto",
         "answer": "proba",
         "validation_fraction": 0.2,  # so few that training rows are judged by, too
-        "free_riders": True,
         "max_trees": 4,
     },
 }

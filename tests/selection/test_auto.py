@@ -29,7 +29,7 @@ from budgetforest.data.costs import read_costs
 from budgetforest.data.rows import Rows, totals_of
 from budgetforest.data.validation import training_rows, validation_rows
 from budgetforest.inference.predict import charge, labels, ladder
-from budgetforest.selection import auto, backend
+from budgetforest.selection import auto
 from budgetforest.selection.auto import (
     STEPS,
     THRESHOLDS,
@@ -467,14 +467,6 @@ def test_boosting_goes_on_while_it_helps(monkeypatch):
     assert {4, 12} < sizes <= {4, 8, 12, 16, 20}
 
 
-@pytest.mark.parametrize(("riders", "payers"), [(True, 5), (False, math.inf)])
-def test_free_riders_are_an_option(rows, monkeypatch, riders, payers):
-    grow, seen = backend.grow_cost_aware, set()
-    monkeypatch.setattr(backend, "grow_cost_aware", lambda *given: seen.add(given[-1]) or grow(*given))
-    BudgetForestClassifier(8, max_trees=20, random_state=0, free_riders=riders).fit(*rows[:2])
-    assert seen == {payers}
-
-
 def test_max_disagreement_of_zero_is_certain_exit(rows):
     sure = BudgetForestClassifier(8, max_trees=10, max_disagreement=0, random_state=0)
     sure.fit(*rows[:2], validation=rows[2:])
@@ -539,9 +531,9 @@ def test_what_cannot_be_a_rate_or_a_share_is_refused(wrong, rows):
 
 def test_parameters_without_effect_on_the_papers_method_are_pointed_out(rows):
     with pytest.warns(
-        UnusualData, match="max_disagreement=0.1, free_riders=True: without effect on method='paper'"
+        UnusualData, match="max_disagreement=0.1, max_features=0.5: without effect on method='paper'"
     ):
-        fitted(*rows[:2], max_disagreement=0.1, free_riders=True)
+        fitted(*rows[:2], max_disagreement=0.1, max_features=0.5)
 
 
 @pytest.mark.parametrize(

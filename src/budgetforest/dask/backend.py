@@ -17,7 +17,7 @@ from distributed import Future
 from budgetforest.dask.binning import coded
 from budgetforest.dask.cluster import Cluster
 from budgetforest.dask.evaluation import meter_on
-from budgetforest.dask.forests import boosted_trees, cost_aware_trees, reusing_trees, spread_trees
+from budgetforest.dask.forests import boosted_trees, entropy_trees, spread_trees
 from budgetforest.dask.global_order import turns_of
 from budgetforest.dask.growers import Growers
 from budgetforest.dask.level_growth import are_few
@@ -25,7 +25,7 @@ from budgetforest.dask.validation import part_of, rest_of, totals
 from budgetforest.data.rows import Rows
 from budgetforest.data.validation import constants
 from budgetforest.growing.boosting import Boost
-from budgetforest.growing.cost_aware import Growth
+from budgetforest.growing.entropy_trees import Growth
 from budgetforest.growing.workspace import Plan
 from budgetforest.runtime.arrays import Counts, Flags
 from budgetforest.selection.backend import (
@@ -99,17 +99,11 @@ class DaskBackend:
 
     def independent(self, growth: Growth, number: int, bootstrap: bool) -> Iterator[Tree]:
         """Several trees at a time."""
-        costs, seed = self.settings.costs, self.settings.seed
         draws = self.rows.draws if bootstrap else 0
-        return cost_aware_trees(self.cluster, self.rows, growth, costs, draws, seed, number)
-
-    def reusing(self, growth: Growth, number: int, payers: float) -> Callable[[], list[Tree]]:
-        """One tree after the other, when they are asked for."""
-        given = self.cluster, self.rows, growth, self.settings.costs, self.settings.seed, number, payers
-        return lambda: list(reusing_trees(*given)) if number else []
+        return entropy_trees(self.cluster, self.rows, growth, draws, self.settings.seed, number)
 
     def boosted(self, policy: BoostingPolicy) -> Callable[[], Boosted]:
-        """The same."""
+        """One tree after the other, when they are asked for."""
 
         def trees(boost: Boost) -> Iterator[Tree]:
             return boosted_trees(self.cluster, self.rows, boost, self.settings.costs, self.settings.seed)
@@ -124,7 +118,7 @@ class DaskBackend:
     def member_scores(self, members: Sequence[Member]) -> list[MemberScores]:
         """A block of scores for every block of rows."""
         trees = self.cluster.hold([self._held(member.trees) for member in members])
-        contexts = [member.context for member in members]
+        contexts = tuple(member.context for member in members)  # a list would have an entry for each block
         found: list[MemberScores] = self.cluster.values(
             self.cluster.each(scores_in, self.judged, trees, contexts)
         )
@@ -155,7 +149,7 @@ def error_in(rows: Rows, weight: int, trees: list[Tree], context: Context, answe
     return error_of(rows, weight, join(trees, context), answer)
 
 
-def scores_in(rows: Rows, trees: list[list[Tree]], contexts: list[Context]) -> MemberScores:
+def scores_in(rows: Rows, trees: list[list[Tree]], contexts: tuple[Context, ...]) -> MemberScores:
     """What the members of a blend say of a block."""
     return scores_of(rows, list(map(Member, trees, contexts)))
 

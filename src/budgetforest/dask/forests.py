@@ -1,17 +1,14 @@
-"""Forests on rows that are spread over workers: those of ``greedytree``, ``cost_aware`` and ``boosting``."""
+"""Forests on rows that are spread over workers: ``greedytree``, ``entropy_trees`` and ``boosting``."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
-import numpy as np
-
 from budgetforest.dask.cluster import Cluster
 from budgetforest.dask.level_growth import Spread, grow_trees
 from budgetforest.dask.strategies import (
-    NO_SCORES,
     Boosting,
-    CostAware,
+    Entropy,
     Greedy,
     Strategy,
     after_tree,
@@ -19,7 +16,7 @@ from budgetforest.dask.strategies import (
 )
 from budgetforest.data.costs import Costs
 from budgetforest.growing.boosting import Boost, drawn_of, with_first
-from budgetforest.growing.cost_aware import Growth
+from budgetforest.growing.entropy_trees import Growth
 from budgetforest.growing.workspace import Plan
 from budgetforest.runtime.random import tree_key
 from budgetforest.trees.forest import log_odds
@@ -36,11 +33,11 @@ def spread_trees(
     yield from in_batches(cluster, rows, Greedy(plan), rows.draws, seed, most)
 
 
-def cost_aware_trees(
-    cluster: Cluster, rows: Spread, growth: Growth, costs: Costs, draws: int, seed: int, number: int
+def entropy_trees(
+    cluster: Cluster, rows: Spread, growth: Growth, draws: int, seed: int, number: int
 ) -> Iterator[Tree]:
-    """So many trees that do not depend on each other, the same as those of ``cost_aware.grow_one``."""
-    yield from in_batches(cluster, rows, CostAware(growth, costs), draws, seed, number)
+    """So many trees of largest entropy drop, the same as those of ``entropy_trees.grow_one``."""
+    yield from in_batches(cluster, rows, Entropy(growth), draws, seed, number)
 
 
 def in_batches(
@@ -53,19 +50,6 @@ def in_batches(
         keys = [tree_key(seed, first + t) for t in range(number)]
         yield from grow_trees(cluster, rows, rows.plain, strategy, draws, keys)
         first += number
-
-
-def reusing_trees(
-    cluster: Cluster, rows: Spread, growth: Growth, costs: Costs, seed: int, number: int, payers: float
-) -> Iterator[Tree]:
-    """So many trees in view of what rows have acquired in those before, as ``grow_cost_aware`` grows them."""
-    group = cluster.hold(costs.group)
-    state = cluster.each(first_state, rows.blocks, costs, True, NO_SCORES)
-    for at in range(number):
-        strategy = CostAware(growth._replace(rate=growth.rate if at < payers else np.inf), costs)
-        (tree,) = grow_trees(cluster, rows, state, strategy, rows.draws, [tree_key(seed, at)])
-        yield tree
-        state = cluster.each(after_tree, rows.blocks, state, cluster.hold(tree), group)
 
 
 def boosted_trees(cluster: Cluster, rows: Spread, boost: Boost, costs: Costs, seed: int) -> Iterator[Tree]:

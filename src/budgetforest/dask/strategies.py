@@ -1,7 +1,7 @@
 """Strategies to grow a tree on rows in blocks: what is added up, how sums choose splits, how small nodes end.
 
-``level_growth`` drives them all. The paper's strategy knows the plan alone; those of ``method="auto"`` also
-know what the rows of a block remember of the trees before, their ``State``.
+``level_growth`` drives them all. Boosting also knows what the rows of a block remember of the trees before,
+their ``State``; the other strategies know their rules alone.
 """
 
 from __future__ import annotations
@@ -14,11 +14,18 @@ from numpy.typing import NDArray
 
 from budgetforest.data.binning import Columns
 from budgetforest.data.costs import Costs
+from budgetforest.growing.acquired import Acquired, nothing_acquired
 from budgetforest.growing.boosting import Boost, Slopes, boosted_below, slopes_at, sums_for
-from budgetforest.growing.cost_aware import Acquired, Growth, cost_aware_below, nothing_acquired
+from budgetforest.growing.entropy_trees import Growth, entropy_tree_below
 from budgetforest.growing.greedytree import grow_below, with_all_branches
-from budgetforest.growing.level_boosting import choose_boosts, slopes_of_block
-from budgetforest.growing.level_cost_aware import choose_cost_aware, follow_tree, lacking_in_block, take_met
+from budgetforest.growing.level_boosting import (
+    choose_boosts,
+    follow_tree,
+    lacking_in_block,
+    slopes_of_block,
+    take_met,
+)
+from budgetforest.growing.level_entropy_trees import choose_entropy_splits
 from budgetforest.growing.level_greedy import Splits, Standing, cells_of, choose_splits, counts_of_block
 from budgetforest.growing.workspace import Plan
 from budgetforest.runtime.arrays import Counts, Flags, Ids, Keys
@@ -85,7 +92,7 @@ class Strategy(Protocol):
 
     @property
     def takes_all(self) -> bool:
-        """Whether rows that are not drawn go along, since it matters what they acquire."""
+        """Whether rows that are not drawn go along, since they remember the trees."""
         ...
 
     def add_up(self, block: RowBlock, state: State, standing: Standing, first: int, last: int) -> NodeSums:
@@ -138,11 +145,10 @@ class Greedy(NamedTuple):
         )
 
 
-class CostAware(NamedTuple):
-    """Cost-aware growth, which knows what is paid if it has a rate."""
+class Entropy(NamedTuple):
+    """Trees of largest entropy drop."""
 
     growth: Growth
-    costs: Costs
 
     @property
     def width(self) -> int:
@@ -151,32 +157,25 @@ class CostAware(NamedTuple):
 
     @property
     def takes_all(self) -> bool:
-        """Only with a rate."""
-        return self.growth.rate > 0
+        """Nothing is remembered."""
+        return False
 
     def add_up(self, block: RowBlock, state: State, standing: Standing, first: int, last: int) -> NodeSums:
-        """Class counts by code, and who lacks what."""
-        pool, k = self.growth.pool, self.growth.n_classes
-        begin = cells_of(block.columns, pool)
+        """Class counts by code."""
+        begin = cells_of(block.columns, self.growth.pool)
+        k = self.growth.n_classes
         return NodeSums(
             counts_of_block(block.columns, block.label, standing, begin, first, last, k),
-            lacking_in_block(state.owned, self.costs.group, pool, standing, first, last)
-            if self.growth.rate
-            else nothing_lacking(last - first),
+            nothing_lacking(last - first),
         )
 
     def choose(self, columns: Columns, sums: NodeSums, nodes: Nodes) -> Splits:
-        """The splits that save most."""
-        lacking = without_met(sums.lacking, nodes.met, self.costs.group)
-        return choose_cost_aware(columns, self.growth, self.costs, sums.cells, lacking, nodes.keys)
+        """The splits of largest drop."""
+        return choose_entropy_splits(columns, self.growth, sums.cells, nodes.keys)
 
     def finish(self, rows: Gathered, members: Ids, nodes: Nodes, at: int) -> Tree:
         """The local grower."""
-        columns, label, times, state = rows
-        take_met(state.owned, members, nodes.met[at], self.costs.bare)
-        return cost_aware_below(
-            columns, label, times, members, self.growth, self.costs, state.owned, nodes.keys[at]
-        )
+        return entropy_tree_below(rows.columns, rows.label, rows.times, members, self.growth, nodes.keys[at])
 
 
 class Boosting(NamedTuple):

@@ -48,8 +48,6 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
     max_features : float or None
         Of "auto": the share of a pool's features that a node of its forests tries. None: 2 / sqrt(features).
         Thresholds are drawn, one a feature, in the forest that is blended.
-    free_riders : bool
-        Of "auto": where trees reuse what is paid, three of four use nothing else.
     alpha : "auto", float or list
         Threshold of the impurity: larger gives shallower, cheaper trees. Chosen on validation rows
         at equal budget; "auto" tries the paper's ten values and larger ones.
@@ -109,7 +107,6 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         confidence: float = 0.95,
         rate: float | None = None,
         max_features: float | None = None,
-        free_riders: bool = False,
         alpha: Anything = "auto",
         impurity: Anything = "pairs",
         splitter: str = "binned",
@@ -134,7 +131,6 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         self.confidence = confidence
         self.rate = rate
         self.max_features = max_features
-        self.free_riders = free_riders
         self.alpha = alpha
         self.impurity = impurity
         self.splitter = splitter

@@ -6,7 +6,7 @@ A split is worth
     W(left) + W(right) - W(node)  -  rate * (what the rows that lack the feature would pay for it),
 
 in nats, where W = 1/2 sum_c G_c^2 / (H_c + 1), with the sums G of the gradients and H of the curvatures of
-the rows; prices are those of ``cost_aware``. Every node has its score, so a tree has an opinion before it
+the rows; prices are those of ``acquired``. Every node has its score, so a tree has an opinion before it
 reaches a leaf. Gradients and scores are whole numbers of a small unit: their sums are exact in any order.
 """
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from budgetforest.data.binning import Columns
 from budgetforest.data.costs import Costs, Prices
-from budgetforest.growing.cost_aware import Acquired, acquire, nothing_acquired, price_of
+from budgetforest.growing.acquired import Acquired, acquire, nothing_acquired, price_of
 from budgetforest.growing.feature_order import START, next_step
 from budgetforest.growing.greedytree import Sample, bootstrapped, labels_of
 from budgetforest.growing.histogram import Cells, cells_of
@@ -218,7 +218,6 @@ def boosted_tree(
     sums: SlopeSums,
 ) -> tuple[int, Ids]:
     """Grow a tree, and add what its leaves give to the ``scores`` of all rows. Returns size and branches."""
-    all_rows = np.empty(0, np.int32)  # those that were not drawn get scores, too
     cells = sums.cells
     branches = np.empty(0, np.int32)
     used = 0
@@ -263,20 +262,9 @@ def boosted_tree(
         missing = int(np.int64(columns.n_codes[best.feature]))
         more = missing + 1 if best.route == BY_CATEGORY else 0
         branches = room_for_branches(branches, used, more)
+        # a category that only undrawn rows have gets a child, too: they need scores
         top = push_children(
-            cells,
-            rows,
-            taken,
-            node,
-            best,
-            missing,
-            all_rows,
-            tree,
-            branches,
-            used,
-            sums.stack,
-            top,
-            depth + 1,
+            cells, rows, taken, node, best, missing, tree, branches, used, sums.stack, top, depth + 1
         )
         used += more
     fill_empty_branches(tree.weight[:size], tree, branches)
@@ -376,6 +364,7 @@ def _best_split(
         # only what was touched is cleared
         sums.by_code[missing] = 0
         sums.by_code[low : high + 1] = 0
+        # the price is counted only where the gain alone would win
         if boost.rate > 0.0 and gain > best.gain:
             gain -= boost.rate * price_of(j, rows, times, prices, owned)
         # ties stay with the feature tried first, the lowest column of those drawn

@@ -151,7 +151,6 @@ def greedy_tree(
     # fields are taken once: numba counts references to arrays, and compiles every access
     measure, counts = plan.measure, tree.counts
     total, shares, far, near, near_ends, near_times, stack, certain = work
-    all_drawn = np.empty(0, np.int32)  # every row here was drawn
     branches = np.empty(0, np.int32)
     used = 0
     nothing = int(np.int64(0))  # not a literal, for which numba compiles functions once more
@@ -206,7 +205,7 @@ def greedy_tree(
         more = missing + 1 if best.route == BY_CATEGORY else 0
         branches = room_for_branches(branches, used, more)
         top = push_children(
-            cells, rows, taken, node, best, missing, all_drawn, tree, branches, used, stack, top, n_features
+            cells, rows, taken, node, best, missing, tree, branches, used, stack, top, n_features
         )
         used += more
     return size, branches[:used]

@@ -1,5 +1,8 @@
 """One level of a boosted tree, for rows in blocks: the rules of ``boosting`` on sums alone.
 
+Besides sums of slopes blocks count how many of a node's rows lack each feature. When a tree is complete, the
+rows of every block follow it, and have from then on what they met, and its scores.
+
 It stands apart from ``boosting`` because the rows of a node are in many blocks: they cannot be reordered or
 packed side by side. Gains and scores are computed by the same functions.
 """
@@ -10,6 +13,7 @@ import numpy as np
 
 from budgetforest.data.binning import Columns
 from budgetforest.data.costs import Costs, Prices
+from budgetforest.growing.acquired import Acquired, acquire, has_bit, price_for, put_bit
 from budgetforest.growing.boosting import (
     LEAST_GAIN,
     Boost,
@@ -21,22 +25,21 @@ from budgetforest.growing.boosting import (
     sums_for,
     worth_of,
 )
-from budgetforest.growing.cost_aware import price_for
 from budgetforest.growing.feature_order import START, next_step
-from budgetforest.growing.level_cost_aware import put_split
 from budgetforest.growing.level_greedy import (
     Splits,
     Standing,
     cells_of,
     children_of,
     no_splits,
+    put_split,
     take_rows,
     whole_of,
 )
 from budgetforest.growing.node_stack import Split
-from budgetforest.runtime.arrays import LEAF, Codes, Counts, Floats, Keys
+from budgetforest.runtime.arrays import LEAF, Codes, Counts, Flags, Floats, Ids, Keys
 from budgetforest.runtime.jit import inner, kernel
-from budgetforest.trees.tree import MISSING_RIGHT
+from budgetforest.trees.tree import BY_CATEGORY, MISSING_LEFT, MISSING_RIGHT, Tree
 
 
 def slopes_of_block(
@@ -72,6 +75,34 @@ def add_slopes(
                     flat[at] += times[r]
                     for s in range(slopes.shape[1]):
                         flat[at + 1 + s] += times[r] * slopes[rows[r], s]
+
+
+def lacking_in_block(
+    owned: Acquired, group: Ids, pool: Flags, standing: Standing, first: int, last: int
+) -> Counts:
+    """(nodes, m, 2) weight of the rows that lack a feature, and of those that have another of its group."""
+    lacking = np.zeros((last - first, len(pool), 2), np.int64)
+    count_lacking(owned, group, pool, standing, first, lacking)
+    return lacking
+
+
+@kernel
+def count_lacking(
+    owned: Acquired, group: Ids, pool: Flags, standing: Standing, first: int, lacking: Counts
+) -> None:
+    """Fill in ``lacking_in_block``."""
+    # what rows met above in this tree is no bit yet, but known of the whole node (``without_met``)
+    for j in range(len(pool)):
+        if not pool[j]:
+            continue
+        for t in range(standing.node.shape[0]):
+            for i in range(standing.node.shape[1]):
+                node = np.int64(standing.node[t, i]) - first
+                if 0 <= node < len(lacking) and not has_bit(owned.feature, j, i):
+                    # whole numbers, to be added up over blocks before they are priced
+                    lacking[node, j, 0] += standing.times[t, i]
+                    if len(owned.group) > 0 and has_bit(owned.group, group[j], i):
+                        lacking[node, j, 1] += standing.times[t, i]
 
 
 def choose_boosts(
@@ -174,3 +205,53 @@ def take_sums(sums: Counts, shift: int, by_code: Counts) -> tuple[int, int]:
             low = min(low, code)
             high = max(high, code)
     return low, high
+
+
+@kernel
+def take_met(owned: Acquired, rows: Ids, met: Flags, prices: Prices) -> None:
+    """Rows have the features that they met."""
+    if len(owned.feature) > 0:
+        # the rows come from blocks, whose bits know the trees before but not this one
+        for j in range(len(met)):
+            if met[j]:
+                acquire(j, rows, prices, owned)
+
+
+def follow_tree(columns: Columns, tree: Tree, group: Ids, owned: Acquired, scores: Counts) -> None:
+    """The rows of a block have what they meet in a tree, and their leaves are added to their scores."""
+    cut = np.full(len(tree.feature), -1, np.int32)
+    for node in np.flatnonzero((tree.feature != LEAF) & (tree.route != BY_CATEGORY)):
+        j = tree.feature[node]
+        points = columns.points[columns.offset[j] : columns.offset[j + 1]]
+        # after all edges for a threshold of +inf: every value goes left
+        cut[node] = np.searchsorted(points, tree.threshold[node])
+    follow_rows(columns.codes, columns.n_codes, tree, cut, group, owned, scores)
+
+
+@kernel
+def follow_rows(
+    codes: Codes, n_codes: Ids, tree: Tree, cut: Ids, group: Ids, owned: Acquired, scores: Counts
+) -> None:
+    """The same with the last code on the left of every node."""
+    # codes lead where values would: ``code <= cut`` if and only if ``x <= threshold``
+    for i in range(codes.shape[1]):
+        node = int(np.int64(0))
+        # a negative child: a category that no drawn row had
+        while node >= 0 and tree.feature[node] != LEAF:
+            j = tree.feature[node]
+            code = np.int64(codes[j, i])
+            # asked is paid, wherever the answer leads
+            if len(owned.feature) > 0:
+                put_bit(owned.feature, j, i)
+                if len(owned.group) > 0:
+                    put_bit(owned.group, group[j], i)
+            route = tree.route[node]
+            if route == BY_CATEGORY:
+                node = int(np.int64(tree.branches[tree.left[node] + code]))
+            elif code <= cut[node] if code < n_codes[j] else (route & MISSING_LEFT) != 0:
+                node = int(np.int64(tree.left[node]))
+            else:
+                node = int(np.int64(tree.right[node]))
+        if node >= 0:
+            for c in range(scores.shape[1]):
+                scores[i, c] += tree.counts[node, c]

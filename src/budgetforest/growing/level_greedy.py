@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from budgetforest.data.binning import Columns
 from budgetforest.growing.histogram import Profile
 from budgetforest.growing.impurity import evaluate, value_of
+from budgetforest.growing.node_stack import Split, edge_after
 from budgetforest.growing.split import LEAST_DROP, Node, is_better, search_feature, search_nominal
 from budgetforest.growing.workspace import GrowthWorkspace, Plan, SearchWorkspace, workspaces_for
 from budgetforest.runtime.arrays import LEAF, Codes, Counts, Flags, Floats, Ids, Keys
@@ -78,6 +79,17 @@ def no_splits(total: Counts) -> Splits:
         counts=np.zeros((0, k), np.int64),
         below=np.zeros(0),
     )
+
+
+@inner
+def put_split(columns: Columns, split: Split, splits: Splits, at: int) -> None:
+    """Write down how a node splits."""
+    splits.feature[at] = split.feature
+    splits.cut[at] = split.cut
+    splits.route[at] = split.route
+    # of a nominal node it stays NaN
+    if split.route != BY_CATEGORY:
+        splits.threshold[at] = edge_after(columns, split.feature, split.cut)
 
 
 def cells_of(columns: Columns, pool: Flags | None = None) -> Counts:

@@ -117,7 +117,6 @@ def push_children(
     node: int,
     split: Split,
     missing: int,
-    drawn: Ids,
     tree: Tree,
     branches: Ids,
     n_branches: int,
@@ -130,8 +129,7 @@ def push_children(
     rows:  | ... | left: code <= cut | right: code > cut | ... |     ``missing`` go where ``split.route`` says
            start                   middle               stop
 
-    ``missing`` is the code of missing values. A category has a child if it has rows; where ``drawn`` says how
-    often rows were drawn (it may be empty), one of them must have been.
+    ``missing`` is the code of missing values. A category has a child if it has rows.
     """
     start, stop, j = taken.start, taken.stop, split.feature
     here = rows[start:stop]
@@ -153,10 +151,7 @@ def push_children(
         branches[slot] = -1
         first = start + stack.begin[code]
         last = start + stack.begin[code + 1]
-        waits = last > first and len(drawn) == 0
-        for i in range(first, last if len(drawn) > 0 else first):
-            waits = waits or drawn[rows[i]] > 0
-        if waits:
+        if last > first:
             push(stack, top, first, last, node, slot, note, mix(taken.key, np.uint64(code)))
             top += 1
     return top

@@ -2,7 +2,7 @@
 
 *Pools* of features, each a part of the one before, are found by backward elimination: what saves boosted
 trees least per price leaves first. On every pool there is a *blend* (``blend``) of a forest with random cuts
-(``cost_aware``) and boosted trees that know the prices (``boosting``). For small budgets there are smaller
+(``entropy_trees``) and boosted trees that know the prices (``boosting``). For small budgets there are smaller
 forests: one with the best cuts, and a few trees boosted at a rate so high that rows acquire only what pays.
 Rows leave each of them by probable exit at a ladder of thresholds. All are measured on validation rows.
 """
@@ -21,7 +21,7 @@ from scipy.special import betaincinv
 from budgetforest.data.costs import Costs
 from budgetforest.data.rows import Totals
 from budgetforest.growing.boosting import Boost
-from budgetforest.growing.cost_aware import Growth
+from budgetforest.growing.entropy_trees import Growth
 from budgetforest.runtime.arrays import LEAF, Counts, Flags, Floats
 from budgetforest.runtime.errors import UnusualData, warn
 from budgetforest.runtime.progress import ProgressCallback, quiet
@@ -190,7 +190,7 @@ def candidates_of(
     rate = rate_for(features, settings, backend.train)
     # twice the usual sqrt(m) features at a node, for boosting four times
     tries = settings.max_features or min(1.0, 2 / math.sqrt(size))
-    growth = Growth(features, 0.0, tries, False, 1, settings.n_classes)
+    growth = Growth(features, tries, False, 1, settings.n_classes)
     careful = Boost(features, rate, settings.n_classes, tries=min(1.0, 4 / math.sqrt(size)))
     gentle = careful._replace(rate=GENTLE * rate, depth=5, share=1.0)
     # boosting begins first: it is the work of one thread, while others grow independent trees
@@ -280,7 +280,7 @@ def best_alone(few: Flags, otherwise: Flags, backend: Backend, context: Context,
     bundle = settings.costs.bundle
     for which in np.unique(bundle[few]):
         alone = bundle == which
-        growth = Growth(alone, 0.0, 1.0, False, 1, settings.n_classes)
+        growth = Growth(alone, 1.0, False, 1, settings.n_classes)
         trees = list(backend.independent(growth, SMALL, True))
         outcome = backend.outcomes(trees, context, [len(trees)], [math.inf])[0]
         gain, price = without - outcome.error(0), float(settings.costs.prices(alone).sum())

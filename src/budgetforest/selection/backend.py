@@ -9,16 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor
-from itertools import islice
 from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from budgetforest.data.binning import to_columns
-from budgetforest.data.costs import Costs
 from budgetforest.data.rows import Rows, Totals, totals_of
 from budgetforest.growing.boosting import Boost, boosted_trees
-from budgetforest.growing.cost_aware import Acquired, Growth, grow_cost_aware, grow_one
+from budgetforest.growing.entropy_trees import Growth, grow_one
 from budgetforest.growing.greedytree import Sample, stream_of_trees
 from budgetforest.growing.split import Splitter
 from budgetforest.growing.workspace import Plan
@@ -66,11 +64,7 @@ class Backend(Protocol):
         ...
 
     def independent(self, growth: Growth, number: int, bootstrap: bool) -> Iterator[Tree]:
-        """So many cost-aware trees that do not depend on each other, in order."""
-        ...
-
-    def reusing(self, growth: Growth, number: int, payers: float) -> Callable[[], list[Tree]]:
-        """Begin to grow so many trees that reuse what is paid (``grow_cost_aware``); a call waits."""
+        """So many trees of largest entropy drop, which do not depend on each other, in order."""
         ...
 
     def boosted(self, policy: BoostingPolicy) -> Callable[[], Boosted]:
@@ -130,22 +124,15 @@ class LocalBackend:
 
     def independent(self, growth: Growth, number: int, bootstrap: bool) -> Iterator[Tree]:
         """Trees of any order, delivered in theirs."""
-        costs, seed = self.settings.costs, self.settings.seed
-        nothing = Acquired(np.zeros((0, 0), np.uint8), np.zeros((0, 0), np.uint8))
+        seed = self.settings.seed
         futures = [
-            self.growers.submit(grow_one, self.sample, growth, costs, nothing, seed, at, bootstrap)
-            for at in range(number)
+            self.growers.submit(grow_one, self.sample, growth, seed, at, bootstrap) for at in range(number)
         ]
         for future in futures:
             yield future.result()
 
-    def reusing(self, growth: Growth, number: int, payers: float) -> Callable[[], list[Tree]]:
-        """Trees that depend on those before are the work of one thread."""
-        costs, seed = self.settings.costs, self.settings.seed
-        return self.growers.submit(reuse_here, number, self.sample, growth, costs, seed, payers).result
-
     def boosted(self, policy: BoostingPolicy) -> Callable[[], Boosted]:
-        """So are boosted ones."""
+        """Trees that depend on those before are the work of one thread."""
         assert self.judged is not None
         return self.growers.submit(boost_here, policy, self.sample, self.judged, self.settings).result
 
@@ -207,13 +194,6 @@ def meter_of(
         return lambda tree: Measured(math.nan, math.nan, ())
     weight = int(validation.weight.sum())
     return Meter(validation, weight, context, settings.answer, settings.max_trees, pool).add
-
-
-def reuse_here(
-    number: int, sample: Sample, growth: Growth, costs: Costs, seed: int, payers: float
-) -> list[Tree]:
-    """So many trees, each grown in view of those before."""
-    return list(islice(while_awaited(grow_cost_aware(sample, growth, costs, seed, True, payers)), number))
 
 
 def boost_here(policy: BoostingPolicy, sample: Sample, validation: Rows, settings: Settings) -> Boosted:

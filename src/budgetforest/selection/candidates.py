@@ -16,7 +16,7 @@ class Recipe(NamedTuple):
 
     # fields are compared in this order where forests tie (``path``)
     alpha: float = -1.0
-    """The paper's method with this threshold; -1 for cost-aware growth, which the rest describes."""
+    """The paper's method with this threshold; -1 for method "auto", which the rest describes."""
     features: int = 0
     """How many features were in the pool."""
     cuts: str = "best"
@@ -66,7 +66,7 @@ class Point(NamedTuple):
 
     @property
     def alpha(self) -> float:
-        """The paper's threshold, NaN for cost-aware growth."""
+        """The paper's threshold, NaN for method "auto"."""
         return self.recipe.alpha if self.recipe.alpha >= 0 else math.nan
 
     def __str__(self) -> str:

@@ -101,7 +101,7 @@ def trees_at(trained: TrainingResult, point: Point) -> list[Tree]:
 
 
 def context_for(point: Point, context: Context, unit: float) -> Context:
-    """What the forest of a point needs to know: cost-aware growth votes softly, and may exit."""
+    """What the forest of a point needs to know: forests of "auto" vote softly, and may exit."""
     if point.recipe.alpha >= 0:
         return context
     if point.recipe.scores:

@@ -53,8 +53,6 @@ class Settings(NamedTuple):
     """What a unit of cost is worth while growing; None: to be found for every pool."""
     max_features: float | None
     """Share of a pool's features that a node of a forest tries; None: fewer, the larger the pool."""
-    free_riders: bool
-    """Whether trees that reuse what is paid, after the first quarter, use nothing else."""
 
     @property
     def n_classes(self) -> int:
@@ -63,7 +61,7 @@ class Settings(NamedTuple):
 
     @property
     def for_growing(self) -> Settings:
-        """How rows are prepared; cost-aware growth always takes bins, and as many draws as rows."""
+        """How rows are prepared; method "auto" always takes bins, and as many draws as rows."""
         if not self.auto:
             return self
         return self._replace(bootstrap=True, splitter=Splitter.BINNED)

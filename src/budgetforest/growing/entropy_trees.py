@@ -1,19 +1,11 @@
-"""Growth that knows what is already paid: the drop of entropy minus the price of what rows lack.
+"""Trees of largest entropy drop, on rows as drawn, whatever features cost: the forests of ``method="auto"``.
 
-The paper's ratio charges a feature's full price at every node. Here a split is worth
-
-    n H(S) - sum_i n_i H(S_i)  -  rate * (what the rows of S that lack the feature would pay for it),
-
-in nats, where a row has what it met above, *or in an earlier tree* of the forest. What a row has costs
-nothing, so later trees ride free. Entropy is additive over rows, hence the difference: a ratio discounted for
-what is paid collapses to trees of one feature. Trees differ by bootstrap, by the features tried at a node, or
-by random cuts.
+A split is worth n H(S) - sum_i n_i H(S_i), in nats of all rows of the node. Trees of a forest differ by
+bootstrap, by the features tried at a node, or by random cuts; none depends on another.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -21,15 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from budgetforest.data.binning import Columns
-from budgetforest.data.costs import Costs, Prices
-from budgetforest.data.price_kernel import price
 from budgetforest.growing.feature_order import START, next_step
-from budgetforest.growing.greedytree import (
-    Sample,
-    bootstrapped,
-    labels_of,
-    with_all_branches,
-)
+from budgetforest.growing.greedytree import Sample, bootstrapped, labels_of, with_all_branches
 from budgetforest.growing.histogram import Cells, cells_of
 from budgetforest.growing.node_stack import (
     NodeStack,
@@ -43,7 +28,7 @@ from budgetforest.growing.node_stack import (
     take,
 )
 from budgetforest.runtime.arrays import LEAF, Codes, Counts, Flags, Floats, Ids
-from budgetforest.runtime.jit import inner, kernel, passage
+from budgetforest.runtime.jit import inner, kernel
 from budgetforest.runtime.random import mix, tree_key, uniform
 from budgetforest.trees.tree import (
     BY_CATEGORY,
@@ -71,8 +56,6 @@ class Growth(NamedTuple):
 
     pool: Flags
     """(m) which features may be used."""
-    rate: float
-    """Nats that a unit of cost is worth to a row; 0 grows as if everything were free."""
     tries: float
     """Share of the pool that is tried at a node; more if none of these splits it."""
     random_cuts: bool
@@ -80,15 +63,6 @@ class Growth(NamedTuple):
     least_rows: int
     """A child has at least so many rows."""
     n_classes: int
-
-
-class Acquired(NamedTuple):
-    """What training rows have acquired so far, in all trees."""
-
-    feature: NDArray[np.uint8]
-    """(m, n / 8) a bit for each row that has a feature; empty when nothing costs anything."""
-    group: NDArray[np.uint8]
-    """(g, n / 8) the same for one of a group; empty where every feature is a group of its own."""
 
 
 class Workspace(NamedTuple):
@@ -105,54 +79,21 @@ class Workspace(NamedTuple):
     """n log n of small n."""
 
 
-def grow_cost_aware(
-    sample: Sample, growth: Growth, costs: Costs, seed: int, bootstrap: bool, payers: float = math.inf
-) -> Iterator[Tree]:
-    """Trees without end, each grown in view of what rows have acquired in those before.
-
-    After so many ``payers`` come free riders, which use only what their rows have: their rate is infinite.
-    """
-    owned = nothing_acquired(len(sample.order), costs)
-    number = 0
-    while True:
-        rate = growth.rate if number < payers else math.inf
-        yield grow_one(sample, growth._replace(rate=rate), costs, owned, seed, number, bootstrap)
-        number += 1
-
-
-def nothing_acquired(n_rows: int, costs: Costs) -> Acquired:
-    """Room for what so many rows acquire."""
-    m, groups, n_bytes = len(costs.cost), len(costs.group_names), n_rows // 8 + 1
-    return Acquired(
-        np.zeros((m, n_bytes), np.uint8), np.zeros((groups if groups < m else 0, n_bytes), np.uint8)
-    )
-
-
-def grow_one(
-    sample: Sample, growth: Growth, costs: Costs, owned: Acquired, seed: int, number: int, bootstrap: bool
-) -> Tree:
-    """Tree ``number`` of a forest. At a rate of 0 it does not depend on the others."""
+def grow_one(sample: Sample, growth: Growth, seed: int, number: int, bootstrap: bool) -> Tree:
+    """Tree ``number`` of a forest; it does not depend on the others."""
     key = tree_key(seed, number)
     times = bootstrapped(sample, key) if bootstrap else np.array(sample.weight)
-    # rows that were not drawn go along where it matters what they acquire
-    rows = (np.arange(len(times)) if growth.rate else np.flatnonzero(times)).astype(np.int32)
-    return cost_aware_below(sample.columns, labels_of(sample), times, rows, growth, costs, owned, key)
+    drawn = np.flatnonzero(times).astype(np.int32)
+    return entropy_tree_below(sample.columns, labels_of(sample), times, drawn, growth, key)
 
 
-def cost_aware_below(
-    columns: Columns,
-    label: Ids,
-    times: Ids,
-    rows: Ids,
-    growth: Growth,
-    costs: Costs,
-    owned: Acquired,
-    key: np.uint64,
+def entropy_tree_below(
+    columns: Columns, label: Ids, times: Ids, rows: Ids, growth: Growth, key: np.uint64
 ) -> Tree:
-    """The part of a tree below the node of this key, on its rows, which then have what they met."""
-    tree = room_for_nodes(2 * int((times[rows] > 0).sum()) + 1, growth.n_classes)
+    """The part of a tree below the node of this key, on its rows, all of which were drawn."""
+    tree = room_for_nodes(2 * len(rows) + 1, growth.n_classes)
     work = workspace_for(columns, growth.n_classes, len(rows))
-    size, branches = cost_aware_tree(columns, label, times, rows, growth, costs.bare, owned, key, tree, work)
+    size, branches = entropy_tree(columns, label, times, rows, growth, key, tree, work)
     tree.floor[0] = np.nan
     return with_all_branches(weighed(only_first(tree, size)._replace(branches=branches)))
 
@@ -178,14 +119,12 @@ def small_logs() -> Floats:
 
 
 @kernel
-def cost_aware_tree(
+def entropy_tree(
     columns: Columns,
     label: Ids,
     times: Ids,
     rows: Ids,
     growth: Growth,
-    prices: Prices,
-    owned: Acquired,
     root_key: np.uint64,
     tree: Tree,
     work: Workspace,
@@ -208,7 +147,6 @@ def cost_aware_tree(
         here = rows[taken.start : taken.stop]
         counts = tree.counts[node]
         n = nothing
-        # times is 0 for rows that were not drawn: they add to no count, gain or price, they only acquire
         for i in range(len(here)):
             counts[label[here[i]]] += times[here[i]]
             n += times[here[i]]
@@ -217,15 +155,10 @@ def cost_aware_tree(
         # no split gains more than n H(S)
         if mixed <= LEAST_GAIN or n < 2 * growth.least_rows:
             continue
-        best = _best_split(
-            columns, label, times, here, growth, prices, owned, taken.key, counts, n, mixed, work
-        )
+        best = _best_split(columns, label, times, here, growth, taken.key, counts, n, mixed, work)
         j = best.feature
         if j == LEAF:
             continue
-        # every row here was asked for j, drawn or not: below and in later trees it is free to them
-        if growth.rate > 0.0:
-            acquire(j, here, prices, owned)
         tree.feature[node] = j
         tree.route[node] = best.route
         if best.route != BY_CATEGORY:
@@ -235,19 +168,7 @@ def cost_aware_tree(
         more = missing + 1 if best.route == BY_CATEGORY else 0
         branches = room_for_branches(branches, used, more)
         top = push_children(
-            cells,
-            rows,
-            taken,
-            node,
-            best,
-            missing,
-            times,
-            tree,
-            branches,
-            used,
-            work.stack,
-            top,
-            taken.note,
+            cells, rows, taken, node, best, missing, tree, branches, used, work.stack, top, taken.note
         )
         used += more
     return size, branches[:used]
@@ -276,8 +197,6 @@ def _best_split(
     times: Ids,
     rows: Ids,
     growth: Growth,
-    prices: Prices,
-    owned: Acquired,
     key: np.uint64,
     counts: Ids,
     n: int,
@@ -297,11 +216,6 @@ def _best_split(
         low, high = _tally(columns.codes[j], missing, rows, label, times, work.tally)
         gain, cut, route = gain_of(columns, j, low, high, counts, n, mixed, growth, key, work)
         _clear(work.tally, low, high, missing)
-        # the price is counted only where the gain alone would win
-        if growth.rate > 0.0 and gain > best.gain:
-            paid = price_of(j, rows, times, prices, owned)
-            if paid > 0.0:  # the rate may be infinite, and inf * 0 is no number
-                gain -= growth.rate * paid
         # ties stay with the feature tried first, the lowest column of those drawn
         if gain > best.gain:
             best = Split(gain, j, cut, route)
@@ -340,9 +254,6 @@ def _tally(
     high = -1
     for i in range(len(rows)):
         row = rows[i]
-        # a row that was not drawn must not widen low..high, between which random cuts are drawn
-        if times[row] == 0:
-            continue
         code = int(codes[row])
         tally[code, label[row]] += times[row]
         if code < missing:
@@ -444,49 +355,3 @@ def _nominal_gain(
             return 0.0
         children += size > 0
     return drop if children > 1 else 0.0
-
-
-@inner
-def has_bit(bits: NDArray[np.uint8], j: int, row: int) -> bool:
-    """Whether the bit of a row is set."""
-    # row r is bit r & 7 of byte r >> 3, as ``np.packbits(bitorder="little")`` writes it
-    return bool(bits[j, row >> 3] >> (row & 7) & 1)
-
-
-@inner
-def put_bit(bits: NDArray[np.uint8], j: int, row: int) -> None:
-    """Set it."""
-    # read, changed and written back: safe because one thread grows all trees of a forest
-    bits[j, row >> 3] |= 1 << (row & 7)
-
-
-@inner
-def acquire(j: int, rows: Ids, prices: Prices, owned: Acquired) -> None:
-    """The rows of a node have a feature from now on."""
-    for i in range(len(rows)):
-        put_bit(owned.feature, j, rows[i])
-    if len(owned.group) > 0:
-        for i in range(len(rows)):
-            put_bit(owned.group, prices.group[j], rows[i])
-
-
-@inner
-def price_of(j: int, rows: Ids, times: Ids, prices: Prices, owned: Acquired) -> float:
-    """What the rows of a node would pay for a feature, all together."""
-    shared = len(owned.group) > 0
-    # by weight: rows that lack the feature, and those of them that have another of its group
-    lacking = 0
-    opened = 0
-    for i in range(len(rows)):
-        if not has_bit(owned.feature, j, rows[i]):
-            lacking += times[rows[i]]
-            if shared and has_bit(owned.group, prices.group[j], rows[i]):
-                opened += times[rows[i]]
-    # whole numbers up to here: the price does not depend on the order of rows or on blocks
-    return price_for(j, lacking, opened, prices)
-
-
-@passage
-def price_for(j: int, lacking: int, opened: int, prices: Prices) -> float:
-    """What rows pay for a feature that so many lack, ``opened`` of which have another of its group."""
-    return float(price(prices, j, False) * (lacking - opened) + price(prices, j, True) * opened)
