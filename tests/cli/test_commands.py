@@ -169,14 +169,14 @@ def test_a_mismatch_ends_with_code_1_and_no_file(folder, tmp_path):
     bad = patients(1).splitlines()
     bad[7] = bad[7].replace(",m,", ",x,").replace(",f,", ",x,")
     (tmp_path / "bad.csv").write_text("\n".join(bad))
-    out = tmp_path / "answers.csv"
-    done = run("predict", folder / "model.safetensors", tmp_path / "bad.csv", "--out", out)
+    out, model = tmp_path / "answers.csv", tmp_path / "all.safetensors"
+    columns = ("--target", "state", "--drop", "id", "--method", "paper", "--alpha", "0")
+    ok("train", folder / "train.csv", *columns, "--out", model)  # its trees ask for every column
+    done = run("predict", model, tmp_path / "bad.csv", "--out", out)
     assert done.exit_code == 1
     assert "line 8: 'sex' is 'x'" in done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
-    done = run(
-        "predict", folder / "model.safetensors", tmp_path / "bad.csv", "--out", out, "--unseen-as-missing"
-    )
+    assert {path.name for path in tmp_path.iterdir()} == {"bad.csv", model.name}
+    done = run("predict", model, tmp_path / "bad.csv", "--out", out, "--unseen-as-missing")
     assert (done.stdout, done.stderr) == ("", f"wrote {out}\n")
     assert out.read_text().count("\n") == N + 1
 
