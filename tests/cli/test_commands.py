@@ -165,17 +165,19 @@ def test_predict_writes_parquet_and_reads_it_again(folder):
     assert written["label"] == [line["label"] for line in csv.DictReader(io.StringIO(from_csv))]
 
 
-def test_a_mismatch_ends_with_code_1_and_no_file(folder, tmp_path):
+def test_a_mismatch_ends_with_code_1_and_no_file(tmp_path):
     bad = patients(1).splitlines()
     bad[7] = bad[7].replace(",m,", ",x,").replace(",f,", ",x,")
     (tmp_path / "bad.csv").write_text("\n".join(bad))
     out, model = tmp_path / "answers.csv", tmp_path / "all.safetensors"
-    columns = ("--target", "state", "--drop", "id", "--method", "paper", "--alpha", "0")
-    ok("train", folder / "train.csv", *columns, "--out", model)  # its trees ask for every column
+    header, *lines = patients(0).splitlines()
+    told = (line.rpartition(",")[0] + (",ill" if ",m," in line else ",well") for line in lines)
+    (tmp_path / "train.csv").write_text("\n".join([header, *told]))
+    ok("train", tmp_path / "train.csv", *TRAIN, "--out", model)  # it asks for sex, which tells all
     done = run("predict", model, tmp_path / "bad.csv", "--out", out)
     assert done.exit_code == 1
     assert "line 8: 'sex' is 'x'" in done.stderr
-    assert {path.name for path in tmp_path.iterdir()} == {"bad.csv", model.name}
+    assert {path.name for path in tmp_path.iterdir()} == {"bad.csv", "train.csv", model.name}
     done = run("predict", model, tmp_path / "bad.csv", "--out", out, "--unseen-as-missing")
     assert (done.stdout, done.stderr) == ("", f"wrote {out}\n")
     assert out.read_text().count("\n") == N + 1

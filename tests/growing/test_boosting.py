@@ -173,7 +173,7 @@ def test_row_by_row_and_batch_agree_on_exits(data, threshold):
     strict=True, reason="beliefs are drawn to the base rate, by thousandths past what can still be reached"
 )
 def test_belief_lies_within_the_bounds_of_what_can_still_be_said():
-    """Found by hypothesis. The remedy is the same in the plain walk, the compiled one and the readers of JSON."""
+    """Found by hypothesis; to be mended in the plain walk, the compiled one and the rule of JSON alike."""
     lost = np.nan
     X = np.array(
         [
