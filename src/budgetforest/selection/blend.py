@@ -20,7 +20,7 @@ import numpy as np
 from budgetforest.data.rows import Rows
 from budgetforest.inference.predict import scores
 from budgetforest.runtime.arrays import Floats, Ids, Keys
-from budgetforest.trees.forest import BELIEF, Context, Voting, join
+from budgetforest.trees.forest import BELIEF, Context, Voting, join, leaf_votes
 from budgetforest.trees.tree import Tree
 
 WEIGHTS = 64
@@ -108,13 +108,10 @@ def blended(members: Sequence[Member], weights: Floats) -> list[Tree]:
 
 def scaled(tree: Tree, weight: float, voting: Voting) -> Tree:
     """A tree whose nodes score by their class frequencies or scores, times a weight."""
-    score, impurity = tree.counts / BELIEF, tree.impurity
-    if voting != Voting.SCORES:
-        total = tree.counts.sum(axis=1, keepdims=True)
-        score = tree.counts / np.maximum(total, 1)
-        # of boosted trees the impurity is a loss of all rows together
-        impurity = impurity * tree.weight
+    score = leaf_votes(tree.counts, voting)
     score = score - score.mean(axis=1, keepdims=True)
+    # of boosted trees the impurity is a loss of all rows together, of others one per row
+    impurity = tree.impurity if voting == Voting.SCORES else tree.impurity * tree.weight
     return tree._replace(
         counts=np.rint(score * (weight * BELIEF)).astype(np.int32), impurity=impurity * weight
     )
