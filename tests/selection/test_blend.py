@@ -162,7 +162,7 @@ def test_the_path_of_the_default_has_blends_that_explain_themselves():
 
 
 def test_at_most_so_many_validation_rows_measure_the_default(monkeypatch):
-    monkeypatch.setattr(settings_module, "MEASURED", 200)
+    monkeypatch.setattr(settings_module, "ENOUGH_MEASURED", 200)
     X, y = make_classification(2_000, 6, random_state=0)
     common = {"max_trees": 2, "random_state": 0}
     held = BudgetForestClassifier(**common).fit(X, y).training_

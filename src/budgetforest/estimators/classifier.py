@@ -61,8 +61,8 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
     max_bins : int
         Quantile bins of a column, at most 256; boosting takes 64.
     max_trees : int
-        Of a forest; those of "auto" have at most 30, and boosted trees come up to three times as often as
-        ``max_trees``, or a hundred, while they help.
+        Of a forest; those of "auto" have at most 30. Boosting, whose trees are small, goes on while it helps,
+        up to three times ``max_trees`` or 300.
     bootstrap : bool
         Grow each tree on rows drawn with replacement.
     voting : "majority", "soft" or "counts"

@@ -77,13 +77,13 @@ def n_rows(totals: Totals, settings: Settings) -> int:
     return max(1, round(float(totals.counts.sum()) * settings.unit))
 
 
-MEASURED = 8192
+ENOUGH_MEASURED = 8192
 """Validation rows of method "auto" at most: more of them take time and tell little more."""
 
 
 def measured_share(weight: float, settings: Settings) -> float:
     """The share of rows of this weight, in units, that is enough to measure on."""
-    return min(1.0, MEASURED / (weight * settings.unit)) if settings.auto else 1.0
+    return min(1.0, ENOUGH_MEASURED / (weight * settings.unit)) if settings.auto else 1.0
 
 
 def context_of(train: Totals, settings: Settings) -> Context:
