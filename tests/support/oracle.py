@@ -259,15 +259,20 @@ def seen_by(forest, values, answer):
         waiting |= dict.fromkeys(questions(node, values, answer))
         for j, moved in node.moves.items():
             moves[j] = moves.get(j, 0) + moved
+    least, most = sums((low for _, low, _ in said), k), sums((high for _, _, high in said), k)
     belief = sums((expected for expected, _, _ in said), k)
+    if stand:
+        belief = drawn_to_base_rate(forest, belief, sum(moves.values()))
+    if forest.json["voting"] == "scores":
+        belief = [min(max(b, low * UNIT), high * UNIT) for b, low, high in zip(belief, least, most, strict=True)]
     return View(
         len(stand),
         not any(more),
         list(waiting),
-        sums((least for _, least, _ in said), k),
-        sums((most for _, _, most in said), k),
+        least,
+        most,
         sums((votes_expected(node, values) for node in stand), k),
-        drawn_to_base_rate(forest, belief, sum(moves.values())) if stand else belief,
+        belief,
         moves,
     )
 

@@ -18,7 +18,7 @@ from weakref import finalize
 import numpy as np
 
 from budgetforest.runtime.arrays import LEAF, Counts, Flags, Keys
-from budgetforest.trees.forest import Answer, Forest, odds_for, pull_of
+from budgetforest.trees.forest import BELIEF, Answer, Forest, Voting, odds_for, pull_of
 from budgetforest.trees.odds import FOLLOWED, REACH, SHIFT, WHOLE, Odds, children_of
 from budgetforest.trees.tree import BY_CATEGORY, UNSEEN, levels
 
@@ -339,6 +339,10 @@ class RowState:
         left = sum(self.scores.values()) / self.plain.whole if self.plain.whole else 1.0
         expected = self._sums([said.expected for said in self.said])
         self.belief = [e + round(pull * left) for e, pull in zip(expected, self.plain.pull, strict=True)]
+        if self.forest.voting == Voting.SCORES:
+            bounds = zip(self.least, self.belief, self.most, strict=True)
+            # exact: scores are multiples of 1 / BELIEF
+            self.belief = [int(min(max(low * BELIEF, b), high * BELIEF)) for low, b, high in bounds]
 
     def _sums(self, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
         """The sum of every column, in the order of the trees."""

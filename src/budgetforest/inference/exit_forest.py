@@ -15,7 +15,7 @@ from budgetforest.runtime.arrays import LEAF, Counts, Floats, Ids, Keys, in_line
 from budgetforest.runtime.jit import inner, kernel
 from budgetforest.runtime.random import ONE
 from budgetforest.runtime.simd import OCTET
-from budgetforest.trees.forest import Answer, Forest, odds_for, pull_of, slack_of
+from budgetforest.trees.forest import Answer, Forest, Voting, odds_for, pull_of, slack_of
 from budgetforest.trees.odds import SHIFT, WHOLE
 from budgetforest.trees.tree import BY_CATEGORY, UNSEEN, Tree
 
@@ -63,6 +63,8 @@ class Walked(NamedTuple):
     """How far each of them may."""
     pull: Floats
     """(k) what brings the belief of all trees to the base rate when nothing is known."""
+    scored: bool
+    """Whether trees add scores; then belief stays within what they can still say."""
     for_labels: bool
     """Whether a tree has said all as soon as its leaves that may still be reached agree."""
     slack: float
@@ -107,6 +109,7 @@ def walked_for(forest: Forest, answer: Answer) -> Walked:
         mover=mover,
         moves=moves,
         pull=pull_of(forest, odds).astype(np.float64),
+        scored=forest.voting == Voting.SCORES,
         for_labels=answer == Answer.LABEL,
         slack=slack_of(forest),
         asked=np.flatnonzero(np.bincount(feature[asks], minlength=m)).astype(np.int32),

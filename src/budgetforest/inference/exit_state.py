@@ -47,7 +47,7 @@ from budgetforest.runtime.arrays import Counts, Floats, Ids, Keys, Matrix, in_li
 from budgetforest.runtime.jit import inlined, inner
 from budgetforest.runtime.random import ONE
 from budgetforest.runtime.simd import OCTET, add_octet, add_part_or_most, first_of, take_octet
-from budgetforest.trees.forest import Forest
+from budgetforest.trees.forest import BELIEF, Forest
 from budgetforest.trees.odds import FOLLOWED, REACH, SHIFT
 from budgetforest.trees.walk import Sides, add_mean, list_sides, sides_for
 
@@ -432,9 +432,13 @@ def _move(forest: Walked, node: Any, sign: Any, q: State) -> None:
 @inlined
 def _believe(forest: Walked, q: State) -> None:
     """What is expected, drawn to the base rate as far as trees may still move."""
-    left = q.open[0] / q.open[1] if q.open[1] > 0 else 1.0
-    for c in range(len(q.believed)):
-        q.believed[c] = q.sums[c] + np.rint(forest.pull[c] * left)
+    left, k = q.open[0] / q.open[1] if q.open[1] > 0 else 1.0, len(q.believed)
+    for c in range(k):
+        believed = q.sums[c] + np.rint(forest.pull[c] * left)
+        # scores, but not shares, know bounds: what their leaves can still say is exact
+        if forest.scored:
+            believed = min(max(believed, -q.sums[k + c] * BELIEF), q.sums[2 * k + c] * BELIEF)
+        q.believed[c] = believed
 
 
 @inlined
