@@ -240,7 +240,7 @@ class RowState:
         The latter are those of features that nodes ask for which the tree is followed into, and those of
         features below the others where enough of it arrives.
         """
-        known, start = self._known, self._stand(start)
+        known, values, start = self._known, self.values, self._stand(start)
         if not start.below & known:
             return start, start.said, start.below
         queue, ends, parts, heeds = [(start, REACH)], [], [], 0
@@ -250,12 +250,12 @@ class RowState:
             for child, until in node.sides or self.plain.met(node).sides:
                 upto = reach * until >> SHIFT
                 part, before = upto - before, upto
-                if part >= FOLLOWED and child.below & known:
-                    child = self._stand(child)
+                if part >= FOLLOWED:
+                    if child.feature in values:
+                        child = self._stand(child)
                     if child.below & known:
                         queue.append((child, part))
                         continue
-                if part >= FOLLOWED:
                     heeds |= child.below
                 ends.append(child.said)
                 parts.append(part)
