@@ -264,7 +264,9 @@ def seen_by(forest, values, answer):
     if stand:
         belief = drawn_to_base_rate(forest, belief, sum(moves.values()))
     if forest.json["voting"] == "scores":
-        belief = [min(max(b, low * UNIT), high * UNIT) for b, low, high in zip(belief, least, most, strict=True)]
+        belief = [
+            min(max(b, low * UNIT), high * UNIT) for b, low, high in zip(belief, least, most, strict=True)
+        ]
     return View(
         len(stand),
         not any(more),
