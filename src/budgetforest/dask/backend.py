@@ -22,6 +22,7 @@ from budgetforest.dask.global_order import turns_of
 from budgetforest.dask.growers import Growers
 from budgetforest.dask.level_growth import are_few
 from budgetforest.dask.validation import part_of, rest_of, totals
+from budgetforest.data.holdout import some_of
 from budgetforest.data.rows import Rows
 from budgetforest.data.validation import constants
 from budgetforest.growing.boosting import Boost
@@ -38,7 +39,7 @@ from budgetforest.selection.backend import (
 from budgetforest.selection.blend import Member, MemberScores, scores_of
 from budgetforest.selection.crossfit import n_turns
 from budgetforest.selection.evaluation import Outcome, added, confusion_of, error_of, outcomes_of
-from budgetforest.selection.settings import Settings
+from budgetforest.selection.settings import Settings, matched_share
 from budgetforest.trees.forest import Answer, Context, join
 from budgetforest.trees.tree import Tree
 
@@ -96,6 +97,11 @@ class DaskBackend:
             judged = cluster.each(part_of, self.blocks, turn, part)
             if totals(cluster, judged, self.settings.n_classes).rows:
                 yield DaskBackend(cluster, rest + self.judged, judged, self.settings)
+
+    def whole(self) -> Backend:
+        """All rows."""
+        some = self.cluster.each(some_of, self.blocks, matched_share(self.train, self.settings))
+        return DaskBackend(self.cluster, self.blocks + self.judged, some, self.settings)
 
     def independent(self, growth: Growth, number: int, bootstrap: bool) -> Iterator[Tree]:
         """Several trees at a time."""

@@ -35,6 +35,23 @@ class Rows(NamedTuple):
         return Rows(Picked(self.X, index), self.label[index], self.weight[index], self.hashes[index])
 
 
+def joined(rows: Rows, others: Rows) -> Rows:
+    """All rows of both."""
+    return Rows(
+        stacked(rows.X, others.X),
+        np.concatenate([rows.label, others.label]),
+        np.concatenate([rows.weight, others.weight]),
+        np.concatenate([rows.hashes, others.hashes]),
+    )
+
+
+def stacked(X: Numbers, others: Numbers) -> Numbers:
+    """The numbers of both; those of the same matrix stay where they are."""
+    if isinstance(X, Picked) and isinstance(others, Picked) and X.matrix is others.matrix:
+        return Picked(X.matrix, np.concatenate([X.at, others.at]))
+    return np.concatenate([X[:], others[:]])
+
+
 class Totals(NamedTuple):
     """What is remembered of rows besides what grew on them; totals of blocks of rows add up."""
 

@@ -48,6 +48,10 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
     max_features : float or None
         Of "auto": the share of a pool's features that a node of its forests tries. None: 2 / sqrt(features).
         Thresholds are drawn, one a feature, in the forest that is blended.
+    refit : bool
+        Of "auto": grow the chosen forests again on training and validation rows together, with exits at
+        which they cost as much. False: validation rows only measure. Without effect if ``max_disagreement``
+        is given, which is promised of the forest that was measured.
     alpha : "auto", float or list
         Threshold of the impurity: larger gives shallower, cheaper trees. Chosen on validation rows
         at equal budget; "auto" tries the paper's ten values and larger ones.
@@ -107,6 +111,7 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         confidence: float = 0.95,
         rate: float | None = None,
         max_features: float | None = None,
+        refit: bool = True,
         alpha: Anything = "auto",
         impurity: Anything = "pairs",
         splitter: str = "binned",
@@ -131,6 +136,7 @@ class BudgetForestClassifier(Prediction, ClassifierMixin, BaseEstimator):  # typ
         self.confidence = confidence
         self.rate = rate
         self.max_features = max_features
+        self.refit = refit
         self.alpha = alpha
         self.impurity = impurity
         self.splitter = splitter

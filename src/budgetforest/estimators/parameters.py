@@ -19,7 +19,7 @@ from budgetforest.trees.forest import CHOICES, Answer
 
 PAPER_ONLY = ("alpha", "impurity", "splitter", "criterion", "bootstrap", "voting")
 """Parameters of the paper's method alone."""
-AUTO_ONLY = ("max_disagreement", "confidence", "rate", "max_features")
+AUTO_ONLY = ("max_disagreement", "confidence", "rate", "max_features", "refit")
 """Parameters of the other."""
 EXITS_ONLY = ("max_disagreement", "confidence")
 """Parameters of probable exit, which rows take that pay for their label alone."""
@@ -49,6 +49,7 @@ def settings_of(estimator: Any, schema: Schema, classes: Any, unit: float) -> Se
         confidence=check.share("confidence", estimator.confidence),
         rate=check.rate(estimator.rate),
         max_features=check.part("max_features", estimator.max_features),
+        refit=check.flag("refit", estimator.refit),
     )
 
 

@@ -8,6 +8,8 @@ from enum import IntEnum
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
+import numpy as np
+
 from budgetforest.runtime.arrays import MAX_CODES, Anything
 from budgetforest.runtime.errors import InvalidParameter
 
@@ -101,6 +103,13 @@ def part(name: str, value: Anything) -> float | None:
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 < as_float(value) <= 1:
         raise InvalidParameter(f"{name} is {value!r}; it must lie in (0, 1], or be None")
     return as_float(value)
+
+
+def flag(name: str, value: Anything) -> bool:
+    """True or false."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidParameter(f"{name} is {value!r}; it must be True or False")
+    return bool(value)
 
 
 def is_expected(criterion: Anything) -> bool:

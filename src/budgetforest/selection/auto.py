@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -20,18 +19,25 @@ from scipy.special import betaincinv
 
 from budgetforest.data.costs import Costs
 from budgetforest.data.rows import Totals
-from budgetforest.growing.boosting import Boost
 from budgetforest.growing.entropy_trees import Growth
 from budgetforest.runtime.arrays import LEAF, Counts, Flags, Floats
 from budgetforest.runtime.errors import UnusualData, warn
 from budgetforest.runtime.progress import ProgressCallback, quiet
-from budgetforest.selection.backend import Backend, Boosted
-from budgetforest.selection.blend import Member, blended, weights_for
-from budgetforest.selection.candidates import Candidate, Point, Recipe
+from budgetforest.selection.backend import Backend
+from budgetforest.selection.blend import blended, weights_for
+from budgetforest.selection.candidates import Candidate, Point, Recipe, thresholds
 from budgetforest.selection.crossfit import Record, judged_by
 from budgetforest.selection.crossfit import n_turns as turns_for
 from budgetforest.selection.evaluation import error_without
 from budgetforest.selection.path import without_hopeless
+from budgetforest.selection.recipes import (
+    SMALL,
+    boosting_policies,
+    members_of,
+    n_bundles,
+    random_forest,
+    small_forest,
+)
 from budgetforest.selection.result import context_for
 from budgetforest.selection.settings import Settings, context_of, n_rows
 from budgetforest.selection.step_cache import StepCache, no_cache
@@ -55,29 +61,13 @@ class Allowed(NamedTuple):
 
 KEPT = 0.75
 """Share of a pool's features that stays in the next."""
-BLENDED_TREES = 30
-"""Of the forest that is blended; more of them gain little."""
-LEAST_ROWS = 3
-"""Of a leaf of that forest."""
-CAREFUL = 25
-"""Boosted trees at the full rate."""
-SMALL = 16
-"""Trees of the small forest; a quarter of them is on offer, too."""
 FEW = 8
 """The last feature is chosen among so many, by error."""
-TIMES = 3
-"""Boosted trees grow ``ROUNDS`` at a time, and so often at most."""
-ROUNDS = 100
-"""Boosted trees grow so many at a time."""
-GENTLE = 0.25
-"""The rate of the boosted trees that are blended, as a share of the full one (``rate_for``)."""
 FORESTS = 5
 """How many are measured of a pool, at most: the blend, and two sizes of the small forest and of the trees
 boosted at the full rate."""
 STEPS = 7
 """Of a pool, as people are told: three steps of growth, three forests measured, the end."""
-THRESHOLDS = 32
-"""Exits tried of every forest."""
 
 
 def auto_candidates(
@@ -166,7 +156,7 @@ def grow_pools(
     while n := n_bundles(features, settings.costs):
         step = partial(candidates_of, features, backend, context, allowed, settings, now)
         found = cache(f"pool-{n}", step)
-        yield [candidate for candidate in found if candidate.points]
+        yield [candidate._replace(pool=features) for candidate in found if candidate.points]
         # backward elimination: what saves boosted trees least per price leaves
         boosted = next(candidate.trees for candidate in found if candidate.recipe.cuts == "boosted")
         features = smaller_pool(features, feature_gains(boosted, len(features)), settings.costs)
@@ -186,37 +176,23 @@ def candidates_of(
     now: Callable[[str], None],
 ) -> list[Candidate]:
     """The small forest and the blend of one pool, with all their exits measured, and what was boosted."""
-    size, most = int(features.sum()), settings.max_trees
-    rate = rate_for(features, settings, backend.train)
-    # twice the usual sqrt(m) features at a node, for boosting four times
-    tries = settings.max_features or min(1.0, 2 / math.sqrt(size))
-    growth = Growth(features, tries, False, 1, settings.n_classes)
-    careful = Boost(features, rate, settings.n_classes, tries=min(1.0, 4 / math.sqrt(size)))
-    gentle = careful._replace(rate=GENTLE * rate, depth=5, share=1.0)
+    size = int(features.sum())
     # boosting begins first: it is the work of one thread, while others grow independent trees
-    boosted = [
-        backend.boosted(partial(boost_pool, steps, context, rounds, settings.unit))
-        for steps, rounds in ((gentle, (min(most, ROUNDS),) * TIMES), (careful, (min(most, CAREFUL),)))
-        if steps is gentle or rate
-    ]
+    boosted = [backend.boosted(policy) for policy in boosting_policies(features, backend, context, settings)]
     best, random = Recipe(features=size), Recipe(features=size, cuts="random")
     now(str(best))
-    few = list(backend.independent(growth, min(most, SMALL), bootstrap=True))
+    few = small_forest(backend, features, min(settings.max_trees, SMALL), settings)
     now(str(random))
-    growth = growth._replace(random_cuts=True, least_rows=LEAST_ROWS)
-    many = list(backend.independent(growth, min(most, BLENDED_TREES), bootstrap=False))
+    many = random_forest(backend, features, settings)
     now(f"pool of {size}, boosted")
     (recipe, rounds), *at_full_rate = (wait() for wait in boosted)
-    members = [
-        Member(trees, context_for(Point(kind, len(trees), 0.0, 0.0), context, settings.unit))
-        for kind, trees in ((random, many), (recipe, rounds))
-    ]
+    members = members_of(many, rounds, context, settings.unit)
     weights = weights_for(backend.member_scores(members), settings.unit)
     offers = [
         (best, few),
         # where no split is worth the full rate there is nothing to offer
         *((kind, trees) for kind, trees in at_full_rate if kind.rate),
-        (recipe._replace(cuts="blend"), blended(members, weights)),
+        (recipe._replace(cuts="blend", weights=tuple(weights.tolist())), blended(members, weights)),
     ]
     candidates = [Candidate(recipe, rounds, [], 1)]
     for kind, trees in offers:
@@ -226,48 +202,6 @@ def candidates_of(
         points = measure(backend, trees, sizes, kind, context, settings, allowed)
         candidates.append(Candidate(kind, trees, points, 1))
     return candidates
-
-
-def boost_pool(
-    steps: Boost,
-    context: Context,
-    rounds: Sequence[int],
-    unit: float,
-    trees: Callable[[Boost], Iterator[Tree]],
-    error: Callable[[list[Tree], Context], float],
-) -> Boosted:
-    """Boosted trees at a rate; where no split is worth its price, without.
-
-    ``trees`` boosts without end; ``error`` is how far from right trees are on validation rows.
-    """
-    # at a high rate no split may be worth its price; then as if everything were free
-    for rate in dict.fromkeys((steps.rate, 0.0)):
-        recipe = Recipe(features=int(steps.pool.sum()), cuts="boosted", rate=rate)
-        # the cost and error of this point are unknown yet: only its recipe tells how trees vote
-        scoring = context_for(Point(recipe, 0, 0.0, 0.0), context, unit)
-        grown = while_better(trees(steps._replace(rate=rate)), rounds, scoring, error)
-        if any(len(tree.feature) > 1 for tree in grown):
-            break
-    return recipe, grown
-
-
-def while_better(
-    trees: Iterator[Tree],
-    rounds: Sequence[int],
-    context: Context,
-    error: Callable[[list[Tree], Context], float],
-) -> list[Tree]:
-    """Boosted trees, so many at a time, as long as they lower the error on validation rows."""
-    kept: list[Tree] = []
-    least = math.inf
-    for number in rounds:
-        grown = [*kept, *islice(trees, number)]
-        found = error(grown, context)
-        # the last rounds did not help and are dropped
-        if found >= least:
-            break
-        kept, least = grown, found
-    return kept
 
 
 def best_alone(few: Flags, otherwise: Flags, backend: Backend, context: Context, settings: Settings) -> Flags:
@@ -290,18 +224,6 @@ def best_alone(few: Flags, otherwise: Flags, backend: Backend, context: Context,
     return best
 
 
-def rate_for(features: Flags, settings: Settings, train: Totals) -> float:
-    """What a unit of cost is worth, if nobody said: at half the pool's price, all the entropy there is."""
-    share = train.counts / train.counts.sum()
-    nats = -float((share * np.log(np.where(share > 0, share, 1.0))).sum())
-    # as if a row acquired the whole pool
-    price = float(settings.costs.prices(features).sum())
-    # nothing to save where all is free, or where there is no choice
-    if not price or n_bundles(features, settings.costs) == 1:
-        return 0.0
-    return nats / (2 * price) if settings.rate is None else settings.rate
-
-
 def feature_gains(trees: list[Tree], n_features: int) -> Floats:
     """(m) by how much each feature lowers the loss of boosted trees, in nats of all rows."""
     nodes, roots = end_to_end(trees, trees[0].counts.shape[1])
@@ -312,11 +234,6 @@ def feature_gains(trees: list[Tree], n_features: int) -> Floats:
     inner = nodes.feature != LEAF
     total: Floats = np.bincount(nodes.feature[inner], drop[inner], n_features).astype(np.float64)
     return total
-
-
-def n_bundles(features: Flags, costs: Costs) -> int:
-    """How many prices a pool has: the columns of a sensor have one."""
-    return len(np.unique(costs.bundle[features]))
 
 
 def n_pools(size: int) -> int:
@@ -394,10 +311,3 @@ def first_allowed(differ: Counts | Floats, n: int, allowed: Allowed | None) -> i
 def most_likely_share(found: int, n: int, risk: float) -> float:
     """The upper bound of Clopper and Pearson on a share of which ``found`` of ``n`` were seen."""
     return 1.0 if found >= n else float(betaincinv(found + 1, n - found, 1 - risk))
-
-
-def thresholds(n_classes: int) -> list[float]:
-    """Beliefs at which rows may exit, from almost any to certainty."""
-    # the leader of k classes never has a share below 1 / k
-    even = 1 / n_classes
-    return [even + (1 - even) * i / THRESHOLDS for i in range(THRESHOLDS)] + [math.inf]

@@ -14,7 +14,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from budgetforest.data.binning import to_columns
-from budgetforest.data.rows import Rows, Totals, totals_of
+from budgetforest.data.holdout import some_of
+from budgetforest.data.rows import Rows, Totals, joined, totals_of
 from budgetforest.growing.boosting import Boost, boosted_trees
 from budgetforest.growing.entropy_trees import Growth, grow_one
 from budgetforest.growing.greedytree import Sample, stream_of_trees
@@ -27,7 +28,7 @@ from budgetforest.selection.blend import Member, MemberScores, scores_of
 from budgetforest.selection.candidates import Recipe
 from budgetforest.selection.crossfit import turns
 from budgetforest.selection.evaluation import Measured, Meter, Outcome, confusion_of, error_of, outcomes_of
-from budgetforest.selection.settings import Settings, draws_of
+from budgetforest.selection.settings import Settings, draws_of, matched_share
 from budgetforest.trees.forest import Context, join
 from budgetforest.trees.tree import Tree
 
@@ -61,6 +62,10 @@ class Backend(Protocol):
 
     def turns(self) -> Iterator[Backend]:
         """Other parts of the rows, where validation rows are few (``crossfit``)."""
+        ...
+
+    def whole(self) -> Backend:
+        """Training and validation rows together to grow trees on, measured on some of the former."""
         ...
 
     def independent(self, growth: Growth, number: int, bootstrap: bool) -> Iterator[Tree]:
@@ -121,6 +126,14 @@ class LocalBackend:
         assert self.judged is not None
         for rest, judged in turns(self.rows, self.judged, self.settings):
             yield LocalBackend(rest, judged, self.settings, self.pool, self.growers, self.ahead)
+
+    def whole(self) -> Backend:
+        """All rows."""
+        assert self.rows is not None
+        assert self.judged is not None
+        rows = joined(self.rows, self.judged)
+        some = some_of(self.rows, matched_share(self.train, self.settings))
+        return LocalBackend(rows, some, self.settings, self.pool, self.growers, self.ahead)
 
     def independent(self, growth: Growth, number: int, bootstrap: bool) -> Iterator[Tree]:
         """Trees of any order, delivered in theirs."""

@@ -11,7 +11,7 @@ Its log loss also makes its beliefs mean what they say.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from typing import NamedTuple
 
@@ -96,7 +96,7 @@ def weights_for(blocks: Sequence[MemberScores], unit: float) -> Floats:
     return weights if weights.any() else np.ones(members)
 
 
-def blended(members: Sequence[Member], weights: Floats) -> list[Tree]:
+def blended(members: Sequence[Member], weights: Iterable[float]) -> list[Tree]:
     """The trees of the blend, member after member; what has no weight is left out."""
     return [
         scaled(tree, float(weight) / scale_of(member), member.context.voting)

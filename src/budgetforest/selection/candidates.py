@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, TypeAlias
 
+from budgetforest.runtime.arrays import Flags
 from budgetforest.trees.tree import Tree
 
 Folds: TypeAlias = tuple[tuple[float, float], ...]
@@ -26,6 +27,8 @@ class Recipe(NamedTuple):
     """What a unit of cost was worth while growing, in nats per row."""
     pruned: float = 0.0
     """What it was worth in errors per row when the forest was pruned; 0: it was not."""
+    weights: tuple[float, ...] = ()
+    """Of a blend: those of its forest and of its boosted trees."""
 
     @property
     def scores(self) -> bool:
@@ -84,3 +87,16 @@ class Candidate(NamedTuple):
     """In the order of growth, also those that did not fit."""
     patience: int
     """After so many in a row that do not fit, no more are grown."""
+    pool: Flags | None = None
+    """(m) which features the trees may use; None once training is over, and for the paper's method."""
+
+
+THRESHOLDS = 32
+"""Exits tried of every forest."""
+
+
+def thresholds(n_classes: int, number: int = THRESHOLDS) -> list[float]:
+    """So many beliefs at which rows may exit, from almost any up, and certainty."""
+    # the leader of k classes never has a share below 1 / k
+    even = 1 / n_classes
+    return [even + (1 - even) * i / number for i in range(number)] + [math.inf]

@@ -51,6 +51,8 @@ class Settings(NamedTuple):
     """How sure that must be."""
     rate: float | None
     """What a unit of cost is worth while growing; None: to be found for every pool."""
+    refit: bool
+    """Whether the chosen forests are grown again on training and validation rows together."""
     max_features: float | None
     """Share of a pool's features that a node of a forest tries; None: fewer, the larger the pool."""
 
@@ -84,6 +86,15 @@ ENOUGH_MEASURED = 8192
 def measured_share(weight: float, settings: Settings) -> float:
     """The share of rows of this weight, in units, that is enough to measure on."""
     return min(1.0, ENOUGH_MEASURED / (weight * settings.unit)) if settings.auto else 1.0
+
+
+ENOUGH_MATCHED = 4096
+"""Training rows at most on which a forest that is grown again is matched with the measured one."""
+
+
+def matched_share(train: Totals, settings: Settings) -> float:
+    """The share of the training rows that is enough for that."""
+    return min(1.0, ENOUGH_MATCHED / n_rows(train, settings))
 
 
 def context_of(train: Totals, settings: Settings) -> Context:

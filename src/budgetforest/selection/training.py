@@ -31,6 +31,7 @@ from budgetforest.selection.path import (
     without_folds,
     without_idle_trees,
 )
+from budgetforest.selection.refit import refitted
 from budgetforest.selection.result import TrainingResult, best_within, context_for
 from budgetforest.selection.settings import Settings, context_of, n_rows
 from budgetforest.selection.step_cache import StepCache, no_cache
@@ -46,7 +47,11 @@ def train(
     search = auto_candidates if settings.auto else paper_candidates
     candidates = list(search(backend, settings, tell, cache))
     result = result_of(candidates, backend.train, backend.validation, settings)
-    return with_estimates(result, candidates, backend, settings)
+    result = with_estimates(result, candidates, backend, settings)
+    # what may differ from certain exit is promised of the forest that was measured
+    if settings.auto and settings.refit and settings.disagreement is None:
+        return refitted(result, candidates, backend, settings, tell, cache)
+    return result
 
 
 def result_of(

@@ -199,7 +199,9 @@ def _recipes(read: Entries, n_trees: int) -> list[Made]:
 def _made(entry: Entries) -> Made:
     alpha = -1.0 if entry["alpha"] == -1 else entry.number("alpha")
     cuts = entry.one_of("cuts", ("best", "random", "boosted", "blend"))
-    recipe = Recipe(alpha, entry.whole("features"), cuts, entry.number("rate"), entry.number("pruned"))
+    rate, pruned = entry.number("rate"), entry.number("pruned")
+    weights = tuple(entry.numbers("weights")) if "weights" in entry.values else ()
+    recipe = Recipe(alpha, entry.whole("features"), cuts, rate, pruned, weights)
     return Made(recipe, entry.whole("trees"), entry.whole("patience", 1))
 
 

@@ -125,6 +125,11 @@ class Entries:
         entries = self.listed(name)
         return list(self.checked(name, all(map(is_text, entries)), "a list of texts"))
 
+    def numbers(self, name: str) -> list[float]:
+        """A list of finite numbers, zero or more."""
+        fits = all(type(each) in (int, float) and 0 <= each < 2**1000 for each in self.listed(name))
+        return [float(each) for each in self.checked(name, fits, "a list of finite numbers, 0 or more")]
+
     def labels(self, name: str) -> tuple[Any, ...]:
         """Distinct classes or categories."""
         entries = self.listed(name)

@@ -145,7 +145,12 @@ def _document(trained: TrainingResult, budget: float) -> dict[str, Any]:
         "judged": trained.judged,
         "prior_error": None if math.isnan(trained.prior_error) else trained.prior_error,
         "recipes": [
-            {**candidate.recipe._asdict(), "trees": len(candidate.trees), "patience": candidate.patience}
+            {
+                **candidate.recipe._asdict(),
+                "weights": list(candidate.recipe.weights),
+                "trees": len(candidate.trees),
+                "patience": candidate.patience,
+            }
             for candidate in trained.candidates
         ],
         "training": trained.summary,

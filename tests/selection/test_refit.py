@@ -1,0 +1,107 @@
+"""Refit: the chosen forests grown again on all rows, at exits where they cost as much."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_wine
+
+from budgetforest import BudgetForestClassifier, InvalidParameter, load, save
+from budgetforest.data.rows import Rows, joined
+from budgetforest.data.table import Picked
+from budgetforest.selection.refit import LEAST, MOST, largest_within
+
+pytestmark = pytest.mark.usefixtures("quiet")
+
+ROWS = load_breast_cancer(return_X_y=True)
+
+
+def fitted(**parameters):
+    return BudgetForestClassifier(max_trees=20, random_state=0, n_jobs=1, **parameters).fit(*ROWS)
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """One training, with its forests as they were measured and grown again."""
+    return fitted(refit=False), fitted()
+
+
+def test_cost_and_error_stay_those_measured(pair):
+    measured, again = pair
+    assert [p[:4] for p in measured.path_] == [p[:4] for p in again.path_]
+    assert measured.summary().verdict == again.summary().verdict
+
+
+def test_forests_know_the_validation_rows(pair):
+    measured, again = pair
+    before = {c.recipe: c.trees for c in measured._trained.candidates if c.trees}
+    grown = {c.recipe: c.trees for c in again._trained.candidates if c.trees}
+    assert before.keys() == grown.keys()
+    assert {r: len(trees) for r, trees in before.items()} == {r: len(trees) for r, trees in grown.items()}
+    # where no exit costs as much, the measured forest stays
+    n, held_out = len(ROWS[0]), again._trained.summary["validation_rows"]
+    blends = [recipe for recipe in grown if recipe.cuts == "blend"]
+    assert {before[recipe][0].weight[0] for recipe in blends} == {n - held_out}
+    counted = [grown[recipe][0].weight[0] for recipe in blends]
+    assert set(counted) <= {n - held_out, n}
+    assert counted.count(n) > len(counted) / 2
+
+
+def test_new_rows_cost_what_was_measured():
+    X, y = ROWS
+    ratios = []
+    for seed in range(4):
+        order = np.random.default_rng(seed).permutation(len(y))
+        fit, new = order[:380], order[380:]
+        model = BudgetForestClassifier(max_trees=20, random_state=seed, n_jobs=1).fit(X[fit], y[fit])
+        for budget in (2, 4, 8):
+            at = model.at_budget(budget)
+            ratios.append(at.acquisition_cost(X[new]).mean() / at.path_[-1].cost)
+    assert 0.9 < np.mean(ratios) < 1.1
+
+
+def test_without_effect_where_disagreement_is_bounded():
+    one, other = fitted(max_disagreement=0.2), fitted(max_disagreement=0.2, refit=False)
+    assert one.path_ == other.path_
+    np.testing.assert_array_equal(one.forest_.nodes.threshold, other.forest_.nodes.threshold)
+
+
+def test_files_keep_the_weights_of_a_blend(pair, tmp_path):
+    model = pair[1]
+    save(model, tmp_path / "m.safetensors")
+    kept = load(tmp_path / "m.safetensors")._trained.candidates
+    assert [c.recipe for c in kept] == [c.recipe for c in model._trained.candidates]
+    assert any(sum(c.recipe.weights) > 0 for c in kept)
+
+
+def test_a_flag_must_be_a_flag():
+    X, y = load_wine(return_X_y=True)
+    with pytest.raises(InvalidParameter, match="refit is 'no'; it must be True or False"):
+        BudgetForestClassifier(refit="no").fit(X, y)
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=20), st.floats(0, 100))
+def test_the_largest_threshold_that_costs_as_much(costs, most):
+    costs = sorted(costs)
+    thresholds = [*np.linspace(0.5, 0.9, len(costs) - 1), math.inf]
+    found = largest_within(most, costs, thresholds)
+    fits = [t for t, cost in zip(thresholds, costs, strict=True) if cost <= MOST * most]
+    if fits and max(c for c in costs if c <= MOST * most) >= LEAST * most:
+        assert found == fits[-1]
+    else:
+        assert found is None
+
+
+def test_all_rows_of_two_parts():
+    matrix = np.arange(12.0).reshape(6, 2)
+    hashes = np.arange(6, dtype=np.uint64)
+    whole = Rows(matrix, np.arange(6, dtype=np.int32), np.ones(6, np.int32), hashes)
+    first, last = whole.pick(np.array([0, 2])), whole.pick(np.array([1, 5]))
+    both = joined(first, last)
+    assert isinstance(both.X, Picked)
+    np.testing.assert_array_equal(both.X[:], matrix[[0, 2, 1, 5]])
+    np.testing.assert_array_equal(both.label, [0, 2, 1, 5])
+    other = last._replace(X=last.X[:])
+    np.testing.assert_array_equal(joined(first, other).X, matrix[[0, 2, 1, 5]])
