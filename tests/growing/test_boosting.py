@@ -13,7 +13,7 @@ from budgetforest.data.table import Schema
 from budgetforest.growing.boosting import LARGEST, LEAST_GAIN, Boost, boosted_trees
 from budgetforest.inference.predict import answerer, charge, labels, ladder, scores
 from budgetforest.runtime.arrays import LEAF
-from budgetforest.selection.auto import thresholds
+from budgetforest.selection.candidates import thresholds
 from budgetforest.trees.forest import BELIEF, Answer, Context, Voting, first_trees, join, shares
 from budgetforest.trees.tree import BY_CATEGORY, next_node
 from samples import parts_of, priced, sample_of

@@ -9,7 +9,7 @@ import pytest
 
 from budgetforest import BudgetForestClassifier
 from budgetforest.runtime.threads import leave_if_alone, number_of, threads, while_awaited
-from budgetforest.selection import auto, backend
+from budgetforest.selection import backend, recipes
 
 
 def test_work_ends_when_nobody_waits_and_what_has_not_begun_never_does():
@@ -52,7 +52,7 @@ def test_a_training_that_is_stopped_leaves_its_boosting(monkeypatch):
     monkeypatch.setattr(
         backend, "boosted_trees", lambda *given: (tree for _ in count() for tree in [next(boosted(*given))])
     )
-    monkeypatch.setattr(auto, "islice", lambda trees, number: trees)
+    monkeypatch.setattr(recipes, "islice", lambda trees, number: trees)
 
     def stop(*given, **named):
         raise KeyboardInterrupt

@@ -29,21 +29,19 @@ from budgetforest.data.costs import read_costs
 from budgetforest.data.rows import Rows, totals_of
 from budgetforest.data.validation import training_rows, validation_rows
 from budgetforest.inference.predict import charge, labels, ladder
-from budgetforest.selection import auto
+from budgetforest.selection import recipes
 from budgetforest.selection.auto import (
     STEPS,
-    THRESHOLDS,
     Allowed,
     first_allowed,
     most_likely_share,
     n_pools,
-    rate_for,
     smaller_pool,
-    thresholds,
 )
-from budgetforest.selection.candidates import PLAIN, Candidate, Point, Recipe
+from budgetforest.selection.candidates import PLAIN, THRESHOLDS, Candidate, Point, Recipe, thresholds
 from budgetforest.selection.crossfit import ENOUGH, Record, turns
 from budgetforest.selection.path import careful_path, path_of, surest, within, without_hopeless
+from budgetforest.selection.recipes import rate_for
 from budgetforest.selection.settings import n_rows
 from budgetforest.trees.forest import BELIEF, Answer
 from budgetforest.trees.tree import next_node
@@ -339,7 +337,7 @@ def test_one_sensor_is_as_good_as_one_feature_where_no_more_is_affordable():
     X = rng.normal(size=(900, 9))
     y = (X[:, 3] * X[:, 4] > 0).astype(int) ^ (rng.random(900) < 0.05)  # only both columns tell
     model = BudgetForestClassifier(
-        2, costs=[2] * 9, groups=[0, 0, 0, 1, 1, 1, 2, 2, 2], max_trees=20, random_state=0
+        2, costs=[2] * 9, groups=[0, 0, 0, 1, 1, 1, 2, 2, 2], max_trees=20, refit=False, random_state=0
     ).fit(X[:600], y[:600], validation=(X[600:], y[600:]))
     best = model.path_[-1]
     acquired = set(np.flatnonzero(model.acquired_features(X[600:]).any(axis=0)).tolist())
@@ -366,7 +364,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def model(rows):
-    return BudgetForestClassifier(8, max_trees=20, random_state=0).fit(*rows[:2], validation=rows[2:])
+    return BudgetForestClassifier(8, max_trees=20, refit=False, random_state=0).fit(*rows[:2], validation=rows[2:])
 
 
 def test_mean_validation_cost_never_exceeds_budget(model, rows):
@@ -379,7 +377,7 @@ def test_mean_validation_cost_never_exceeds_budget(model, rows):
 
 def test_errors_of_the_path_are_those_of_many_validation_rows(rows):
     X, y = np.tile(rows[2], (4, 1)), np.tile(rows[3], 4)
-    model = BudgetForestClassifier(8, max_trees=10, random_state=0).fit(*rows[:2], validation=(X, y))
+    model = BudgetForestClassifier(8, max_trees=10, refit=False, random_state=0).fit(*rows[:2], validation=(X, y))
     for budget in (1, 2, 4, 8):
         at = model.at_budget(budget)
         chosen = [point for point in model._trained.path if point.cost <= budget][-1]
@@ -457,8 +455,8 @@ def test_every_point_says_what_it_is(model):
 
 
 def test_boosting_goes_on_while_it_helps(monkeypatch):
-    grow, rounds = auto.while_better, []
-    monkeypatch.setattr(auto, "while_better", lambda *given: rounds.append(grow(*given)) or rounds[-1])
+    grow, rounds = recipes.while_better, []
+    monkeypatch.setattr(recipes, "while_better", lambda *given: rounds.append(grow(*given)) or rounds[-1])
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 6))
     y = (np.sin(3 * X).sum(axis=1) > 0).astype(int)
@@ -583,7 +581,7 @@ def test_scores_pay_for_every_tree(rows):
 
 def test_scores_are_chosen_by_their_brier_score():
     X, y = make_classification(900, 8, n_informative=5, n_classes=3, random_state=0)
-    scored = BudgetForestClassifier(6, answer="proba", max_trees=8, random_state=0)
+    scored = BudgetForestClassifier(6, answer="proba", max_trees=8, refit=False, random_state=0)
     scored.fit(X[400:], y[400:], validation=(X[:400], y[:400]))
     assert len(scored.path_) > 2
     for point in scored._trained.path[1:]:  # the first costs nothing
