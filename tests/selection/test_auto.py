@@ -364,7 +364,9 @@ def rows():
 
 @pytest.fixture(scope="module")
 def model(rows):
-    return BudgetForestClassifier(8, max_trees=20, refit=False, random_state=0).fit(*rows[:2], validation=rows[2:])
+    return BudgetForestClassifier(8, max_trees=20, refit=False, random_state=0).fit(
+        *rows[:2], validation=rows[2:]
+    )
 
 
 def test_mean_validation_cost_never_exceeds_budget(model, rows):
@@ -377,7 +379,9 @@ def test_mean_validation_cost_never_exceeds_budget(model, rows):
 
 def test_errors_of_the_path_are_those_of_many_validation_rows(rows):
     X, y = np.tile(rows[2], (4, 1)), np.tile(rows[3], 4)
-    model = BudgetForestClassifier(8, max_trees=10, refit=False, random_state=0).fit(*rows[:2], validation=(X, y))
+    model = BudgetForestClassifier(8, max_trees=10, refit=False, random_state=0).fit(
+        *rows[:2], validation=(X, y)
+    )
     for budget in (1, 2, 4, 8):
         at = model.at_budget(budget)
         chosen = [point for point in model._trained.path if point.cost <= budget][-1]

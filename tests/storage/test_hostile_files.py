@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import json
+import math
 import os
 import random
 import resource
@@ -329,6 +330,25 @@ def test_a_refusal_says_what_is_wrong_with_an_array(name, place, value, problem,
     _, arrays, document = content_of("auto", tmp_path)
     at = place(arrays)
     arrays[name][at] = value(at) if callable(value) else value
+    path = tmp_path / "forged"
+    path.write_bytes(forged(arrays, document))
+    with pytest.raises(NotAModelFile, match=problem):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("weights", 1.0, "'weights' in recipes 0 is 1.0; it must be a list"),
+        ("weights", [0.5, -1.0], "a list of finite numbers, 0 or more"),
+        ("weights", [math.inf, 0.5], "a list of finite numbers, 0 or more"),
+        ("weights", [True], "a list of finite numbers, 0 or more"),
+        ("refit", 1, "'refit' in recipes 0 is 1; it must be true or false"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong_with_a_recipe(name, value, problem, tmp_path):
+    _, arrays, document = content_of("auto", tmp_path)
+    document["recipes"][0][name] = value
     path = tmp_path / "forged"
     path.write_bytes(forged(arrays, document))
     with pytest.raises(NotAModelFile, match=problem):

@@ -210,7 +210,7 @@ def test_the_file_is_plain_safetensors_with_a_readable_document(tmp_path):
     assert document["groups"] == ["age", "draw", "mri", "colour", "ward"]
 
 
-@pytest.mark.parametrize("protocol", [1, 2, 3, 4])
+@pytest.mark.parametrize("protocol", [1, 2, 3, 4, 5])
 def test_models_of_every_protocol_stay_readable(protocol):
     """Of protocol 1 the labels; what rows pay until then follows the rule of today."""
     told = json.loads((HERE / "models" / f"protocol{protocol}.json").read_text())
@@ -290,8 +290,8 @@ def test_a_link_is_followed_and_permissions_are_ordinary(tmp_path):
 def test_a_newer_protocol_says_to_upgrade(tmp_path):
     path = saved(trained("auto"), tmp_path)
     arrays, document = container.read(path, lambda document: modelfile.ARRAYS)
-    path.write_bytes(forged({"news": arrays["cost"]}, document | {"protocol": 5, "version": "9.1"}))
-    with pytest.raises(NewerModelFile, match=r"version '9\.1' wrote it in protocol 5.*pip install --upgrade"):
+    path.write_bytes(forged({"news": arrays["cost"]}, document | {"protocol": 6, "version": "9.1"}))
+    with pytest.raises(NewerModelFile, match=r"version '9\.1' wrote it in protocol 6.*pip install --upgrade"):
         load(path)
 
 

@@ -29,6 +29,8 @@ class Recipe(NamedTuple):
     """What it was worth in errors per row when the forest was pruned; 0: it was not."""
     weights: tuple[float, ...] = ()
     """Of a blend: those of its forest and of its boosted trees."""
+    refit: bool = False
+    """Whether the trees grew on validation rows, too."""
 
     @property
     def scores(self) -> bool:
@@ -41,7 +43,8 @@ class Recipe(NamedTuple):
             return f"alpha {self.alpha:g}{pruned}"
         rate = f", rate {self.rate:.2g}" if self.rate else ""
         how = self.cuts if self.scores else f"{self.cuts} cuts"
-        return f"pool of {self.features}, {how}{rate}{pruned}"
+        rows = ", on all rows" if self.refit else ""
+        return f"pool of {self.features}, {how}{rate}{pruned}{rows}"
 
 
 PLAIN = Recipe(alpha=0.0)

@@ -134,7 +134,8 @@ def members_of(forest: list[Tree], boosted: list[Tree], context: Context, unit: 
 def regrown(candidate: Candidate, backend: Backend, context: Context, settings: Settings) -> list[Candidate]:
     """The candidate with as many trees of its recipe, grown on the rows of a backend."""
     grow = blended_again if candidate.recipe.cuts == "blend" else alone_again
-    return [candidate._replace(trees=grow(candidate, backend, context, settings))]
+    trees = grow(candidate, backend, context, settings)
+    return [candidate._replace(recipe=candidate.recipe._replace(refit=True), trees=trees)]
 
 
 def alone_again(candidate: Candidate, backend: Backend, context: Context, settings: Settings) -> list[Tree]:

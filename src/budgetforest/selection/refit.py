@@ -15,23 +15,26 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import partial
+from typing import TypeAlias
 
 from budgetforest.runtime.progress import ProgressCallback, quiet
 from budgetforest.selection.backend import Backend
 from budgetforest.selection.candidates import Candidate, Point, thresholds
 from budgetforest.selection.estimate import key
-from budgetforest.selection.evaluation import Outcome
+from budgetforest.selection.path import only_used
 from budgetforest.selection.recipes import regrown
 from budgetforest.selection.result import TrainingResult, context_for
 from budgetforest.selection.settings import Settings
 from budgetforest.selection.step_cache import StepCache, no_cache
-from budgetforest.trees.forest import Answer
+from budgetforest.trees.forest import Answer, Context
 from budgetforest.trees.tree import Tree
 
 LEVELS = 128
 """Thresholds that are tried."""
 LEAST = 0.9
 """What a forest costs at least that was grown again, as a share of what the measured one costs."""
+Costs: TypeAlias = dict[int, dict[float, float]]
+"""Mean costs of training rows, by number of trees and ascending threshold."""
 
 
 def refitted(
@@ -43,61 +46,60 @@ def refitted(
     cache: StepCache = no_cache,
 ) -> TrainingResult:
     """The result with its forests grown again; ``candidates`` know their pools."""
+    path, surest, grown = result.path, result.surest, []
+    assert surest is not None
     whole, pools = backend.whole(), {candidate.recipe: candidate.pool for candidate in candidates}
     used = [candidate for candidate in result.candidates if candidate.trees]
     for done, candidate in enumerate(used):
         tell("all rows", done, len(used), str(candidate.recipe))
-        old = candidate._replace(pool=pools[candidate.recipe], points=[])
+        recipe = candidate.recipe
+        old = candidate._replace(pool=pools[recipe], points=[])
         [new] = cache(f"again-{done}", partial(regrown, old, whole, result.context, settings))
-        result = exchanged(result, candidate, new.trees, whole, settings)
+        points = [point for point in dict.fromkeys([*path, surest]) if point.recipe == recipe]
+        context = context_for(points[0], result.context, 1.0)
+        sizes = sorted({point.trees for point in points})
+        ends = sorted({math.inf, *(point.threshold for point in points)})
+        levels = thresholds(len(context.classes), LEVELS) if settings.answer == Answer.LABEL else [math.inf]
+        before = costs_of(candidate.trees, context, sizes, ends, whole)
+        after = costs_of(new.trees, context, sizes, levels, whole)
+        path = [matched(point, before, after) if point.recipe == recipe else point for point in path]
+        if surest.recipe == recipe:
+            surest = as_sure(surest, before, after)
+        grown.append(new)
     tell("all rows", len(used), len(used))
-    return result
-
-
-def exchanged(
-    result: TrainingResult, candidate: Candidate, trees: list[Tree], whole: Backend, settings: Settings
-) -> TrainingResult:
-    """The result with these trees of a candidate instead of its own, if all its points can cost as much."""
-    surest = result.surest
-    assert surest is not None
-    points = [point for point in result.path if point.recipe == candidate.recipe]
-    sizes = sorted({point.trees for point in [*points, surest] if point.recipe == candidate.recipe})
-    own = context_for(surest._replace(recipe=candidate.recipe), result.context, 1.0)
-    ends = sorted({math.inf, *(point.threshold for point in points)})
-    levels = thresholds(len(own.classes), LEVELS) if settings.answer == Answer.LABEL else [math.inf]
-    before = costs_of(whole.outcomes(candidate.trees, own, sizes, ends), sizes, ends)
-    after = costs_of(whole.outcomes(trees, own, sizes, levels), sizes, levels)
-    moved: dict[Point, Point] = {}
-    for point in points:
-        costs = [after[point.trees, level] for level in levels]
-        threshold = largest_within(before[point.trees, point.threshold], costs, levels)
-        if threshold is None:
-            return result
-        moved[point] = point._replace(threshold=threshold)
-    path = distinct([moved.get(point, point) for point in result.path])
-    if surest.recipe == candidate.recipe:
-        # without a budget there is no cost to meet: it stays sure, and costs what it costs
-        old, new = before[surest.trees, math.inf], after[surest.trees, math.inf]
-        surest = surest._replace(cost=surest.cost * new / old if old else new)
-        surest = next((point for point in path if key(point) == key(surest)), surest)
-    needed = distinct([point for point in [*path, surest] if point.recipe == candidate.recipe])
-    replaced = candidate._replace(trees=trees, points=needed)
-    return result._replace(
-        candidates=[replaced if each is candidate else each for each in result.candidates],
-        path=path,
-        surest=surest,
-    )
+    path = distinct(path)
+    surest = next((point for point in path if key(point) == key(surest)), surest)
+    needed = [*path, surest]
+    again = [
+        new._replace(points=list(dict.fromkeys(point for point in needed if point.recipe == new.recipe)))
+        for new in grown
+    ]
+    kept = only_used([*result.candidates, *(new for new in again if new.points)], needed)
+    return result._replace(candidates=kept, path=path, surest=surest)
 
 
 def costs_of(
-    outcomes: Sequence[Outcome], sizes: Sequence[int], ends: Sequence[float]
-) -> dict[tuple[int, float], float]:
-    """Mean costs by number of trees and threshold."""
-    return {
-        (size, end): outcome.cost(at)
-        for size, outcome in zip(sizes, outcomes, strict=True)
-        for at, end in enumerate(ends)
-    }
+    trees: list[Tree], context: Context, sizes: Sequence[int], ends: Sequence[float], backend: Backend
+) -> Costs:
+    """What the first so many trees cost the rows of a backend at each threshold."""
+    outcomes = zip(sizes, backend.outcomes(trees, context, sizes, ends), strict=True)
+    return {size: {end: outcome.cost(at) for at, end in enumerate(ends)} for size, outcome in outcomes}
+
+
+def matched(point: Point, before: Costs, after: Costs) -> Point:
+    """The point of the trees that were grown again, where they cost as much, if they do anywhere."""
+    most, costs = before[point.trees][point.threshold], after[point.trees]
+    threshold = largest_within(most, list(costs.values()), list(costs))
+    if threshold is None:
+        return point
+    return point._replace(recipe=point.recipe._replace(refit=True), threshold=threshold)
+
+
+def as_sure(point: Point, before: Costs, after: Costs) -> Point:
+    """The same for the forest to take without a budget: there is no cost to meet, it costs what it costs."""
+    old, new = before[point.trees][math.inf], after[point.trees][math.inf]
+    cost = point.cost * new / old if old else new
+    return point._replace(recipe=point.recipe._replace(refit=True), cost=cost)
 
 
 def distinct(points: Sequence[Point]) -> list[Point]:

@@ -190,18 +190,19 @@ class Made(NamedTuple):
 
 
 def _recipes(read: Entries, n_trees: int) -> list[Made]:
-    recipes = [_made(entry) for entry in read.objects("recipes")]
+    recipes = [_made(entry, read.whole("protocol")) for entry in read.objects("recipes")]
     refuse_unless(len({made.recipe for made in recipes}) == len(recipes), "two recipes are the same")
     refuse_unless(sum(made.trees for made in recipes) == n_trees, "recipes do not add up to the trees")
     return recipes
 
 
-def _made(entry: Entries) -> Made:
+def _made(entry: Entries, protocol: int) -> Made:
     alpha = -1.0 if entry["alpha"] == -1 else entry.number("alpha")
     cuts = entry.one_of("cuts", ("best", "random", "boosted", "blend"))
     rate, pruned = entry.number("rate"), entry.number("pruned")
-    weights = tuple(entry.numbers("weights")) if "weights" in entry.values else ()
-    recipe = Recipe(alpha, entry.whole("features"), cuts, rate, pruned, weights)
+    recipe = Recipe(alpha, entry.whole("features"), cuts, rate, pruned)
+    if protocol > 4:
+        recipe = recipe._replace(weights=tuple(entry.numbers("weights")), refit=entry.flag("refit"))
     return Made(recipe, entry.whole("trees"), entry.whole("patience", 1))
 
 

@@ -1,6 +1,6 @@
 """A trained model as a file, ``*.safetensors``: plain arrays and a JSON document. No code, no pickle.
 
-Protocol 4, described in docs/modelfile.md. Who changes what is written raises ``PROTOCOL``, keeps reading
+Protocol 5, described in docs/modelfile.md. Who changes what is written raises ``PROTOCOL``, keeps reading
 the older ones, and keeps a test file of each. ``load`` reads (``container``), checks and builds
 (``decode``); what follows from the trees is computed again, not stored.
 """
@@ -25,7 +25,7 @@ from budgetforest.storage.decode import rebuilt
 from budgetforest.storage.fields import Entries, refuse_unless, storable, storable_categories
 from budgetforest.trees.tree import Tree, empty_tree
 
-PROTOCOL = 4
+PROTOCOL = 5
 
 ARRAYS = {
     **dict.fromkeys(
