@@ -430,14 +430,15 @@ def test_few_validation_rows_are_judged_beside_all_others(rows):
 
 
 def test_a_smaller_budget_is_as_if_trained_for_it(model, rows):
-    less = BudgetForestClassifier(3, max_trees=20, random_state=0).fit(*rows[:2], validation=rows[2:])
+    less = BudgetForestClassifier(3, max_trees=20, refit=False, random_state=0)
+    less.fit(*rows[:2], validation=rows[2:])
     at = model.at_budget(3)
     assert less.path_ == at.path_
     np.testing.assert_array_equal(less.predict(rows[2]), at.predict(rows[2]))
 
 
 def test_threads_change_nothing(model, rows):
-    other = BudgetForestClassifier(8, max_trees=20, random_state=0, n_jobs=3)
+    other = BudgetForestClassifier(8, max_trees=20, refit=False, random_state=0, n_jobs=3)
     other.fit(*rows[:2], validation=rows[2:])
     assert other.path_ == model.path_
     for one, two in zip(model.forest_[:6], other.forest_[:6], strict=True):

@@ -61,6 +61,12 @@ def _some_threads(ctx: click.Context, param: click.Parameter, value: int) -> int
     help="How sure that must be.",
 )
 @click.option(
+    "--refit/--no-refit",
+    default=True,
+    show_default=True,
+    help="Whether the chosen forests are grown again on validation rows, too.",
+)
+@click.option(
     "--max-trees",
     type=click.IntRange(1),
     default=100,
@@ -94,6 +100,7 @@ def train(
     answer: str,
     max_disagreement: float | None,
     confidence: float,
+    refit: bool,
     max_trees: int,
     seed: int,
     jobs: int,
@@ -119,6 +126,7 @@ def train(
         answer=answer,
         max_disagreement=max_disagreement,
         confidence=confidence,
+        refit=refit,
         max_trees=max_trees,
         random_state=seed,
         n_jobs=jobs,

@@ -1,18 +1,16 @@
 """All rows: the chosen forests are grown again on training and validation rows together.
 
 A forest on more rows errs less, but its beliefs are others: at the old threshold rows might pay much more. So
-each threshold is found anew. It is the largest at which the new forest costs the training rows no more than
-the measured one costs them at the old threshold. Both have seen these rows, so both believe too much in
-their labels there, and alike.
+each threshold is found anew: the one at which the new forest costs the training rows most nearly what the
+measured one costs them. Both have seen these rows, so both believe too much in their labels there, and alike.
 
-What is told of a forest, its cost and its error, stays what was measured before. Where no threshold meets the
-cost, the measured forest stays, too.
+What is told of a forest, its cost and its error, stays what was measured before. Where no threshold costs
+about as much, the measured forest stays, too.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Sequence
 from functools import partial
 from typing import TypeAlias
@@ -31,8 +29,8 @@ from budgetforest.trees.tree import Tree
 
 LEVELS = 128
 """Thresholds that are tried."""
-LEAST = 0.9
-"""What a forest costs at least that was grown again, as a share of what the measured one costs."""
+NEAR = 0.1
+"""By which share of its cost a forest that was grown again may differ from the measured one."""
 Costs: TypeAlias = dict[int, dict[float, float]]
 """Mean costs of training rows, by number of trees and ascending threshold."""
 
@@ -88,8 +86,8 @@ def costs_of(
 
 def matched(point: Point, before: Costs, after: Costs) -> Point:
     """The point of the trees that were grown again, where they cost as much, if they do anywhere."""
-    most, costs = before[point.trees][point.threshold], after[point.trees]
-    threshold = largest_within(most, list(costs.values()), list(costs))
+    aim, costs = before[point.trees][point.threshold], after[point.trees]
+    threshold = nearest(aim, list(costs.values()), list(costs))
     if threshold is None:
         return point
     return point._replace(recipe=point.recipe._replace(refit=True), threshold=threshold)
@@ -108,12 +106,12 @@ def distinct(points: Sequence[Point]) -> list[Point]:
     return sorted({key(point): point for point in dearest_first}.values(), key=lambda point: point.cost)
 
 
-def largest_within(most: float, costs: Sequence[float], thresholds: Sequence[float]) -> float | None:
-    """The largest threshold that costs no more, nor much less; ``costs`` ascend with ``thresholds``.
+def nearest(aim: float, costs: Sequence[float], thresholds: Sequence[float]) -> float | None:
+    """The largest threshold whose cost is nearest, if that is near; ``costs`` ascend with ``thresholds``.
 
-    >>> largest_within(4.0, [1.0, 2.0, 3.9, 6.0], [0.5, 0.6, 0.7, 0.8])
-    0.7
-    >>> largest_within(4.0, [1.0, 2.0, 6.0], [0.5, 0.6, 0.8])
+    >>> nearest(4.0, [1.0, 2.0, 3.9, 3.9, 6.0], [0.5, 0.6, 0.7, 0.8, 0.9])
+    0.8
+    >>> nearest(4.0, [1.0, 2.0, 6.0], [0.5, 0.6, 0.8])
     """
-    at = bisect_right(costs, most)
-    return thresholds[at - 1] if at and costs[at - 1] >= LEAST * most else None
+    off, _, at = min((abs(cost - aim), -at, at) for at, cost in enumerate(costs))
+    return thresholds[at] if off <= NEAR * aim else None
