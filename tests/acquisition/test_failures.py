@@ -1,6 +1,7 @@
 """Failures are failures: mistakes of a source are told, and what cannot be had is not evidence."""
 
 import asyncio
+import contextlib
 import math
 import warnings
 
@@ -13,6 +14,7 @@ from budgetforest import (
     UNAVAILABLE,
     BudgetForestClassifier,
     FeatureUnavailable,
+    InvalidData,
     InvalidParameter,
     SourceFailed,
     UnusualData,
@@ -180,11 +182,104 @@ def test_values_are_matched_by_index_keys_or_order(model, new, answer):
         (lambda column: column.astype(str), r"for 400, value of '.*' is '[\d.]+'"),
         (lambda column: "12", "it returned '12'; it must return a value for each row"),
         (lambda column: 3.5, r"it returned 3\.5; it must return a value for each row"),
+        (lambda column: set(column), "it returned a set, which has no order"),
     ],
 )
 def test_answers_that_match_no_rows_are_refused(model, new, answer, told):
     with pytest.raises(SourceFailed, match=f"the source of '.*' failed: {told}"):
         model.predict_from(lambda feature, rows: answer(new[feature].loc[rows]), new.index)
+
+
+def test_known_columns_are_matched_by_their_index(model, new):
+    feature = model.acquire().need.feature
+    shuffled = new[feature].sample(frac=1, random_state=0)
+
+    def source(name, rows):
+        return new[name].loc[rows]
+
+    right = model.predict_from(source, new.index, known={feature: new[feature].tolist()})
+    found = model.predict_from(source, new.index, known={feature: shuffled})
+    np.testing.assert_array_equal(found.labels, right.labels)
+    with pytest.raises(InvalidData, match=f"known '{feature}' holds a value for 0, which was not asked for"):
+        model.predict_from(source, new.index, known={feature: shuffled.reset_index(drop=True)})
+
+
+def test_what_cannot_be_known_or_rows_is_refused(model, new):
+    def source(name, rows):
+        return new[name].loc[rows]
+
+    feature = model.acquire().need.feature
+    for call in (model.acquire, lambda known: model.predict_from(source, new.index, known=known)):
+        with pytest.raises(InvalidParameter, match="known is a list; it must map features to values"):
+            call([1.0])
+    with pytest.raises(InvalidParameter, match="known is a DataFrame"):
+        model.predict_from(source, new.index, known=new)
+    with pytest.raises(InvalidData, match=f"known '{feature}' holds 5.0; it must return a value"):
+        model.predict_from(source, new.index, known={feature: 5.0})
+    for rows in (5, None):
+        with pytest.raises(InvalidParameter, match=f"rows is {rows}; it must list what the source knows"):
+            model.predict_from(source, rows)
+
+
+def test_an_error_of_ours_that_a_source_raises_is_its_own(model, new):
+    inner = "limit is -1; it must be a number, zero or more, or None"
+
+    def nested(feature, rows=None):
+        return model.predict_one(lambda name: 1.0, limit=-1).label
+
+    async def nested_async(feature, rows=None):
+        return nested(feature)
+
+    for call in (
+        lambda: model.predict_one(nested),
+        lambda: model.predict_from(nested, new.index),
+        lambda: asyncio.run(model.predict_one_async(nested_async)),
+        lambda: asyncio.run(model.predict_from_async(nested_async, new.index)),
+    ):
+        with pytest.raises(
+            SourceFailed, match=f"the source of '.*' failed: InvalidParameter: {inner}"
+        ) as got:
+            call()
+        assert np.sum(got.value.spent) == 0
+
+
+@pytest.mark.parametrize("timeout", [-1, 0, math.nan, math.inf, "5", True])
+def test_a_timeout_is_a_number_of_seconds(model, new, timeout):
+    async def source(feature, rows=None):
+        return new[feature].iloc[0] if rows is None else new[feature].loc[rows]
+
+    told = f"timeout is {timeout!r}; it must be a number of seconds above 0"
+    with pytest.raises(InvalidParameter, match=told):
+        asyncio.run(model.predict_one_async(source, timeout=timeout))
+    with pytest.raises(InvalidParameter, match=told):
+        asyncio.run(model.predict_from_async(source, new.index, timeout=timeout))
+
+
+def test_a_warning_of_many_rows_points_at_the_line_that_asked(model, new):
+    async def nothing(feature, rows):
+        return [None] * len(rows)
+
+    async def ask():
+        return await model.predict_from_async(nothing, new.index)
+
+    with pytest.warns(UnusualData, match="rows lacked features") as told:
+        asyncio.run(ask())
+    assert told[0].filename == __file__
+    with pytest.warns(UnusualData, match="rows lacked features") as told:
+        model.predict_from(lambda feature, rows: [None] * len(rows), new.index)
+    assert told[0].filename == __file__
+
+
+def test_what_moves_a_belief_is_a_share(model, new):
+    flow = model.acquire()
+    moves = []
+    while flow.need is not None:
+        moves.append(flow.need.moves)
+        with contextlib.suppress(StopIteration):
+            flow.send(UNAVAILABLE)
+    at_stake = flow.decide().at_stake
+    assert len(at_stake) > 3
+    assert all(0 < each < 1 for each in [*moves, *at_stake.values()])
 
 
 def test_a_zero_that_was_not_asked_for_is_seen(model, new):

@@ -562,3 +562,16 @@ def test_boosted_trees_show_scores_and_rows():
     assert "counts" not in table
     assert (table.groupby("tree")["rows"].max() > 0).all()
     assert table["rows"].notna().all()
+
+
+def test_noise_needs_no_larger_budget():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(400, 6)), (rng.random(400) < 0.2).astype(int)
+    model = BudgetForestClassifier(method="auto", max_trees=8, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    told = "no forest that fits budget .* is expected to be better than the most common class"
+    trained = model._trained._replace(path=[])
+    with pytest.warns(UnusualData, match=told):
+        warn_of_idle(trained, 100, None)

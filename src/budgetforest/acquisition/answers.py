@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from budgetforest.acquisition.failures import WrongAnswer, drop
+from budgetforest.acquisition.failures import WrongAnswer, WrongUse, drop
 from budgetforest.acquisition.session import UNAVAILABLE, number_of
 from budgetforest.runtime.arrays import Flags, Floats
-from budgetforest.runtime.errors import FeatureUnavailable, InvalidParameter, InvalidValue
+from budgetforest.runtime.errors import FeatureUnavailable, InvalidValue
 from budgetforest.trees.forest import Forest
 
 Values: TypeAlias = Sequence[Any] | Mapping[Any, Any]
@@ -30,7 +30,7 @@ def fill(
         given = source(name, [who[i] for i in missing])
         if inspect.isawaitable(given):
             drop(given)
-            raise InvalidParameter("the source is asynchronous; use predict_from_async")
+            raise WrongUse("the source is asynchronous; use predict_from_async")
         found = in_order(given, [who[i] for i in missing])
     except Exception as error:
         return error
@@ -54,6 +54,8 @@ def in_order(given: Any, asked: Sequence[Any]) -> list[Any]:
         return _by_key(list(given.keys()), list(given.values()), asked)
     if hasattr(given, "columns"):
         raise WrongAnswer("it returned a dataframe; it must return a value for each row: a column of it")
+    if isinstance(given, Set):
+        raise WrongAnswer(f"it returned a {type(given).__name__}, which has no order; it must return a list")
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise WrongAnswer(f"it returned {given!r}; it must return a value for each row")
     if len(shape := getattr(given, "shape", (0,))) != 1:

@@ -7,7 +7,7 @@ twin of ``acquire``; what a source returns is matched with the rows it was asked
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from numbers import Integral
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.acquisition.answers import Source, fill
-from budgetforest.acquisition.failures import FailureRule
+from budgetforest.acquisition.answers import Source, fill, in_order
+from budgetforest.acquisition.failures import FailureRule, WrongAnswer
 from budgetforest.acquisition.session import UNAVAILABLE, number_of, share_bounds
 from budgetforest.data.costs import price
 from budgetforest.inference.early_exit import look_at
@@ -118,7 +118,7 @@ def decide_rows(
         limited=np.zeros(n, bool),
         bounds=np.zeros((n, 2)),
     )
-    _take_known(forest, known, state)
+    _take_known(forest, known, rows, state)
     waiting: Ids = np.arange(n, dtype=np.int32)
     rounds = 0
     walked = walked_for(forest, answer)
@@ -137,7 +137,6 @@ def decide_rows(
     if answer == Answer.PROBA:
         total = scores(forest, state.values, pool)
         proba = np.where(state.complete[:, None], shares(total, forest.voting), np.nan)
-    warn_of_denied(forest, state.denied)
     return Decisions(
         labels=np.array(forest.classes)[state.labels],
         proba=proba,
@@ -249,15 +248,23 @@ def _bounds(forest: Forest, least: Floats, most: Floats, label: int) -> tuple[fl
     return share, share
 
 
-def _take_known(forest: Forest, known: Mapping[str, Sequence[Any]], state: Progress) -> None:
+def _in_order(name: str, column: Any, rows: Sequence[Any]) -> list[Any]:
+    """A known column in the order of the rows; matched by its index, as what a source returns."""
+    try:
+        return in_order(column, rows)
+    except WrongAnswer as error:
+        raise InvalidData(f"known {name!r} holds {str(error).removeprefix('it returned ')}") from None
+
+
+def _take_known(
+    forest: Forest, known: Mapping[str, Sequence[Any]], rows: Sequence[Any], state: Progress
+) -> None:
     values, ledger = state.values, state.ledger
     for name, column in known.items():
         if name not in forest.schema.names:
             raise InvalidData(f"{name!r} is not a feature of this forest; {near(name, forest.schema.names)}")
-        if len(column) != len(values):
-            raise InvalidData(f"known {name!r} has {len(column)} values for {len(values)} rows")
         j = forest.schema.names.index(name)
-        for i, value in enumerate(column):
+        for i, value in enumerate(_in_order(name, column, rows)):
             if value is not None:
                 ledger.acquired[i, j] = True
                 if value is UNAVAILABLE:
@@ -286,6 +293,17 @@ def _charge(forest: Forest, ledger: Ledger, who: Ids, j: int) -> None:
     later, first = price(forest.costs, j, True), price(forest.costs, j, False)
     spent[who] += np.where(opened[who, group], later, first)
     opened[who, group] = True
+
+
+def check_rows(rows: Any) -> list[Any]:
+    """What a source knows its rows by."""
+    if hasattr(rows, "columns"):
+        raise InvalidParameter("rows is a dataframe; pass what the source knows its rows by, as rows.index")
+    if not isinstance(rows, Iterable):
+        raise InvalidParameter(
+            f"rows is {rows!r}; it must list what the source knows its rows by, as range(100) or an index"
+        )
+    return list(rows)
 
 
 def check_in_flight(in_flight: Any) -> int:

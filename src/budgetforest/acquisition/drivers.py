@@ -7,12 +7,11 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-from budgetforest.acquisition.failures import FailureRule, WrongAnswer, check_source, drop
+from budgetforest.acquisition.failures import FailureRule, WrongAnswer, WrongUse, check_source, drop
 from budgetforest.acquisition.session import UNAVAILABLE, Acquisition, Decision, number_of
 from budgetforest.runtime.errors import (
     AcquisitionError,
     FeatureUnavailable,
-    InvalidParameter,
     InvalidValue,
 )
 
@@ -101,7 +100,7 @@ def _ask(flow: Acquisition, source: Callable[[str], Any], feature: str, rule: Fa
             value = source(feature)
             if inspect.isawaitable(value):
                 drop(value)
-                raise InvalidParameter("the source is asynchronous; use predict_one_async")
+                raise WrongUse("the source is asynchronous; use predict_one_async")
             return checked(flow, feature, value)
         except Exception as error:
             if not rule.tries_again(feature, error, attempt):
@@ -124,7 +123,7 @@ async def _ask_async(
         try:
             coming = source(feature)
             if not inspect.isawaitable(coming):
-                raise InvalidParameter("the source returned a value, not an awaitable; use predict_one")
+                raise WrongUse("the source returned a value, not an awaitable; use predict_one")
             return checked(flow, feature, await asyncio.wait_for(coming, timeout))
         except Exception as error:
             if not await rule.tries_again_async(feature, error, attempt):

@@ -7,10 +7,13 @@ returns None: the row goes on without it. Everything else is a mistake in the so
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Real
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from budgetforest.runtime.errors import FeatureUnavailable, InvalidParameter, SourceFailed
+from budgetforest.runtime.params import as_float
 
 Policy: TypeAlias = Literal["route", "raise"] | Callable[[str, Exception, int], Any]
 """What to do when a feature cannot be had: go on without it and pay nothing ("route"), raise, or ask a
@@ -31,7 +34,7 @@ class FailureRule(NamedTuple):
         again = self._again(feature, error, attempt)
         if inspect.isawaitable(again):
             drop(again)
-            raise InvalidParameter("unavailable is an async function; only predict_one_async awaits it")
+            raise WrongUse("unavailable is an async function; only predict_one_async awaits it")
         return bool(again)
 
     async def tries_again_async(self, feature: str, error: Exception, attempt: int) -> bool:
@@ -40,7 +43,7 @@ class FailureRule(NamedTuple):
         return bool(await again if inspect.isawaitable(again) else again)
 
     def _again(self, feature: str, error: Exception, attempt: int) -> Any:
-        if isinstance(error, InvalidParameter):
+        if isinstance(error, WrongUse):
             raise error
         return callable(self.policy) and self.policy(feature, error, attempt)
 
@@ -65,6 +68,10 @@ class FailureRule(NamedTuple):
             f"; if {type(error).__name__} means that a feature cannot be had, pass "
             f"unavailable_on=({type(error).__name__},), or raise FeatureUnavailable"
         )
+
+
+class WrongUse(InvalidParameter):
+    """A driver and its source do not belong together; says nothing of the source's own errors."""
 
 
 class WrongAnswer(Exception):
@@ -93,6 +100,21 @@ def check_source(source: Any, form: str) -> None:
         return
     row = " (pass row.__getitem__ for a row that is at hand)" if hasattr(source, "__getitem__") else ""
     raise InvalidParameter(f"source is a {type(source).__name__}; it must be a function {form}{row}")
+
+
+def check_timeout(timeout: Any) -> float | None:
+    """Seconds above 0, or None for as long as it takes."""
+    if timeout is None:
+        return None
+    if not isinstance(timeout, Real) or isinstance(timeout, bool) or not 0 < as_float(timeout) < math.inf:
+        raise InvalidParameter(f"timeout is {timeout!r}; it must be a number of seconds above 0, or None")
+    return as_float(timeout)
+
+
+def check_known(known: Any) -> None:
+    """Refuse what does not map features to values."""
+    if not (known is None or isinstance(known, Mapping)):
+        raise InvalidParameter(f"known is a {type(known).__name__}; it must map features to values")
 
 
 def told(error: Exception) -> str:

@@ -7,9 +7,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from budgetforest.acquisition.drivers import decide, decide_async
-from budgetforest.acquisition.failures import Policy, check_source, failure_rule
+from budgetforest.acquisition.failures import (
+    FailureRule,
+    Policy,
+    WrongUse,
+    check_known,
+    check_source,
+    check_timeout,
+    failure_rule,
+)
 from budgetforest.acquisition.session import Acquisition, Decision, acquire, checked_limit
-from budgetforest.runtime.errors import InvalidParameter
 from budgetforest.runtime.progress import row_progress
 from budgetforest.trees.forest import Forest
 
@@ -43,6 +50,7 @@ class LiveAcquisition:
     ) -> Acquisition:
         """A generator for one row: yields a ``Need``, receives a value, returns the ``Decision``."""
         self._check_trained()
+        check_known(known)
         chosen = self._answer(answer).name.lower()
         return acquire(self.forest_, known, chosen, limit=limit, latency=latency)
 
@@ -85,7 +93,8 @@ class LiveAcquisition:
         time.
         """
         flow = self.acquire(known, answer=answer, limit=limit, latency=latency)
-        return await decide_async(flow, source, failure_rule(unavailable, unavailable_on), timeout)
+        rule = failure_rule(unavailable, unavailable_on)
+        return await decide_async(flow, source, rule, check_timeout(timeout))
 
     def predict_from(
         self,
@@ -108,22 +117,79 @@ class LiveAcquisition:
         their order, or a mapping or a series that is indexed by them. What cannot be had, and what is a
         mistake, is as for ``predict_one``.
         """
-        from budgetforest.acquisition.bulk import check_in_flight, decide_rows
-
-        self._check_trained()
         check_source(source, "of a feature's name and rows that returns their values")
         rule = failure_rule(unavailable, unavailable_on)
-        if hasattr(rows, "columns"):
-            raise InvalidParameter(
-                "rows is a dataframe; pass what the source knows its rows by, as rows.index"
-            )
-        rows = list(rows)
+        found = self._decide_many(source, rows, known, limit, rule, answer, in_flight, progress)
+        self._warn_of_denied(found)
+        return found
+
+    async def predict_from_async(
+        self,
+        source: Callable[[str, Sequence[Any]], Awaitable[Values]],
+        rows: Sequence[Any],
+        *,
+        known: Mapping[str, Sequence[Any]] | None = None,
+        limit: float | None = None,
+        unavailable: Policy = "route",
+        unavailable_on: Errors = (),
+        answer: str | None = None,
+        in_flight: int = 1,
+        progress: bool | None = None,
+        timeout: float | None = None,
+    ) -> Decisions:
+        """Decide many rows as ``predict_from``, with an awaitable source.
+
+        The source runs in the caller's event loop, each call for ``timeout`` seconds at most; rows are
+        decided in a thread beside it.
+        """
+        import asyncio
+
+        check_source(source, "of a feature's name and rows that returns an awaitable of their values")
+        rule, most = failure_rule(unavailable, unavailable_on), check_timeout(timeout)
+        loop, stopped = asyncio.get_running_loop(), False
+
+        async def call(feature: str, asked: Sequence[Any]) -> Values:
+            coming = source(feature, asked)
+            if not inspect.isawaitable(coming):
+                raise WrongUse("the source returned values, not an awaitable; use predict_from")
+            return await asyncio.wait_for(coming, most)
+
+        def ask(feature: str, asked: Sequence[Any]) -> Values:
+            if stopped:  # nobody waits for the answers any more
+                raise WrongUse("predict_from_async was cancelled")
+            return asyncio.run_coroutine_threadsafe(call(feature, asked), loop).result()
+
+        options = known, limit, rule, answer, in_flight, progress
+        try:
+            found = await asyncio.to_thread(self._decide_many, ask, rows, *options)
+        finally:
+            stopped = True
+        self._warn_of_denied(found)  # here, where the caller's line is known
+        return found
+
+    def _decide_many(
+        self,
+        source: Source,
+        rows: Sequence[Any],
+        known: Mapping[str, Sequence[Any]] | None,
+        limit: float | None,
+        rule: FailureRule,
+        answer: str | None,
+        in_flight: int,
+        progress: bool | None,
+    ) -> Decisions:
+        """Ask a source for many rows, after its caller's mistakes are told."""
+        from budgetforest.acquisition.bulk import check_in_flight, check_rows, decide_rows
+
+        self._check_trained()
+        check_known(known)
+        who = check_rows(rows)
         show = bool(self.verbose) if progress is None else progress
-        with self._threads() as (pool, _), row_progress(show, len(rows)) as tell:
+        with self._threads() as (pool, _), row_progress(show, len(who)) as tell:
             return decide_rows(
                 self.forest_,
                 source,
-                rows,
+                who,
                 known=known or {},
                 answer=self._answer(answer),
                 limit=checked_limit(limit, len(self.forest_.costs.cost)),
@@ -133,36 +199,7 @@ class LiveAcquisition:
                 tell=tell,
             )
 
-    async def predict_from_async(
-        self,
-        source: Callable[[str, Sequence[Any]], Awaitable[Values]],
-        rows: Sequence[Any],
-        *,
-        timeout: float | None = None,
-        **options: Any,
-    ) -> Decisions:
-        """Decide many rows as ``predict_from``, whose ``options`` it takes, with an awaitable source.
+    def _warn_of_denied(self, found: Decisions) -> None:
+        from budgetforest.acquisition.bulk import warn_of_denied
 
-        The source runs in the caller's event loop, each call for ``timeout`` seconds at most; rows are
-        decided in a thread beside it.
-        """
-        import asyncio
-
-        check_source(source, "of a feature's name and rows that returns an awaitable of their values")
-        loop, stopped = asyncio.get_running_loop(), False
-
-        async def call(feature: str, asked: Sequence[Any]) -> Values:
-            coming = source(feature, asked)
-            if not inspect.isawaitable(coming):
-                raise InvalidParameter("the source returned values, not an awaitable; use predict_from")
-            return await asyncio.wait_for(coming, timeout)
-
-        def ask(feature: str, asked: Sequence[Any]) -> Values:
-            if stopped:  # nobody waits for the answers any more
-                raise InvalidParameter("predict_from_async was cancelled")
-            return asyncio.run_coroutine_threadsafe(call(feature, asked), loop).result()
-
-        try:
-            return await asyncio.to_thread(self.predict_from, ask, rows, **options)
-        finally:
-            stopped = True
+        warn_of_denied(self.forest_, found.unavailable)

@@ -55,8 +55,8 @@ class Need(NamedTuple):
     spent: float
     """What the row has paid before."""
     moves: float
-    """How far it may move the belief: the mean over the trees of a standard deviation; of boosted trees the
-    sum, in log-odds."""
+    """How far it may move the belief, between 0 and 1: the mean over the trees of a standard deviation; of
+    scores what the sum of these, as log-odds, does to the belief in the leading label."""
     trees: int
     """How many trees may ask for it."""
     of_trees: int
@@ -367,8 +367,14 @@ class Acquisition(Generator[Need, Any, Decision]):
 
     def _moves(self, j: int) -> float:
         """How far a feature may move the belief (``Need.moves``)."""
-        trees = 1 if self.forest.voting == Voting.SCORES else max(self.forest.n_trees, 1)
-        return self._state.scores.get(j, 0) / (BELIEF * trees)
+        moved = self._state.scores.get(j, 0) / BELIEF
+        if self.forest.voting != Voting.SCORES:
+            return moved / max(self.forest.n_trees, 1)
+        most = max(self._as_shares([belief / BELIEF for belief in self._state.belief]))
+        odds = math.exp(min(moved, 700.0))  # more changes nothing
+        # the leader's odds divided by so much, or as many times as large
+        fall, rise = most / (most + (1 - most) * odds), most * odds / (most * odds + 1 - most)
+        return max(most - fall, rise - most)
 
     def _worth(self, j: int) -> int:
         """How far a price may move the belief: with the first of a sensor come the others for nothing.

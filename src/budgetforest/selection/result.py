@@ -129,6 +129,11 @@ def warn_of_idle(trained: TrainingResult, budget: float, best: Point | None) -> 
             "no feature lowers the impurity, so no tree splits: the forest predicts the most common "
             "class at no cost; check that the features tell the classes apart"
         )
+    elif best is None and min(paid) <= budget:
+        hint = (
+            f"no forest that fits budget {budget:g} is expected to be better than the most common class, "
+            "which it predicts at no cost: give more rows, or features that tell the classes apart"
+        )
     elif best is None:
         kind = BudgetTooSmall
         hint = (
