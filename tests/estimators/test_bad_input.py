@@ -25,6 +25,7 @@ from budgetforest import (
     prune,
     save,
 )
+from budgetforest.selection.result import warn_of_idle
 
 X = np.random.default_rng(0).normal(size=(120, 3))
 Y = (X[:, 0] + X[:, 1] > 0).astype(int)
@@ -571,7 +572,7 @@ def test_noise_needs_no_larger_budget():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(X, y)
-    told = "no forest that fits budget .* is expected to be better than the most common class"
+    told = r"no forest that fits budget .* is expected to be better than the most common class"
     trained = model._trained._replace(path=[])
     with pytest.warns(UnusualData, match=told):
         warn_of_idle(trained, 100, None)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_wine
 
 from budgetforest import UNAVAILABLE, BudgetForestClassifier, acquire
 from budgetforest.runtime.arrays import LEAF
@@ -29,6 +30,22 @@ def fitted(X, y, **parameters):
 
 def base_rate(forest):
     return forest.prior / forest.prior.sum()
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"voting": v} for v in ("majority", "soft", "counts")] + [{"method": "auto", "alpha": "auto"}],
+)
+def test_rows_of_which_all_is_missing_get_the_base_rate(parameters):
+    X, y = load_wine(return_X_y=True)
+    model = fitted(X, y, max_trees=20, **parameters)
+    share = model.predict_proba(X[:3] * math.nan)
+    np.testing.assert_allclose(share, np.tile(base_rate(model.forest_), (3, 1)), atol=1e-4)
+    assert model.predict(X[:3] * math.nan).tolist() == [base_rate(model.forest_).argmax()] * 3
+    nothing = model.predict_one(lambda feature: None, answer="proba")
+    assert nothing.label == base_rate(model.forest_).argmax()
+    np.testing.assert_allclose(nothing.proba, share[0])
+    np.testing.assert_allclose(nothing.belief, share[0], atol=1e-4)
 
 
 @given(labelled_rows(max_classes=4), VOTING)
@@ -175,9 +192,8 @@ def test_what_is_missing_is_averaged_over_unless_training_had_it_missing(voting)
     at_times[y == 1, 0] = np.where(rng.random((y == 1).sum()) < 0.5, np.nan, at_times[y == 1, 0])
     unknown, learnt = (fitted(table, y, voting=voting, max_trees=9) for table in (never, at_times))
     row = [[math.nan, 0.0]]
-    # nothing tells where it belongs: about the base rate, of counts its square; else the class that lacks it
-    rate = base_rate(unknown.forest_) ** (2 if voting == "counts" else 1)
-    np.testing.assert_allclose(unknown.predict_proba(row)[0], rate / rate.sum(), atol=0.05)
+    # nothing tells where it belongs: about the base rate; else the class that lacks it
+    np.testing.assert_allclose(unknown.predict_proba(row)[0], base_rate(unknown.forest_), atol=0.05)
     assert learnt.predict_proba(row)[0, 1] > 0.9
     for model, label in ((unknown, 0), (learnt, 1)):
         assert model.predict(row).tolist() == [label]

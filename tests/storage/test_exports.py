@@ -123,23 +123,29 @@ def test_what_json_cannot_hold_is_refused():
 # A reader of the JSON that shares nothing with the package, as docs/modelfile.md describes it -----------
 
 
-def leaves_of(tree, row, features, node=0):
-    """The leaves of a tree that a row may reach, each with its share of the row."""
+def child_of(tree, row, features, node):
+    """Where a row goes from a node, None if its value is lost there; without a row all are."""
     feature = tree["feature"][node]
-    if feature is None:
-        return {node: 1.0}
+    if row is None:
+        return None
     name, categories = features[feature]["name"], features[feature]["categories"]
     value = row[name]
     if isinstance(value, float) and math.isnan(value):
         value = None
     if categories is not None:
-        child = tree["branches"][node][categories.index(value) if value in categories else -1]
-    elif value is None:
-        child = tree["missing"][node]
-    elif tree["threshold"][node] is None or value <= tree["threshold"][node]:
-        child = tree["left"][node]
-    else:
-        child = tree["right"][node]
+        return tree["branches"][node][categories.index(value) if value in categories else -1]
+    if value is None:
+        return tree["missing"][node]
+    if tree["threshold"][node] is None or value <= tree["threshold"][node]:
+        return tree["left"][node]
+    return tree["right"][node]
+
+
+def leaves_of(tree, row, features, node=0):
+    """The leaves of a tree that a row may reach, each with its share of the row."""
+    if tree["feature"][node] is None:
+        return {node: 1.0}
+    child = child_of(tree, row, features, node)
     if child is not None:
         return leaves_of(tree, row, features, child)
     children = set(tree["branches"][node] or [tree["left"][node], tree["right"][node]]) - {None}
@@ -161,16 +167,33 @@ def votes_of(counts, voting):
     return [int(c == counts.index(max(counts))) for c in range(len(counts))]
 
 
-def shares(forest, row):
-    total = [0.0] * len(forest["classes"])
+def sums(forest, row):
+    """What all trees give at least, at most and in the mean; how many lose the value they ask for first."""
+    total = np.zeros((3, len(forest["classes"])))
+    lost = 0
     for tree in forest["trees"]:
-        for leaf, share in leaves_of(tree, row, forest["features"]).items():
-            votes = votes_of(tree["counts"][leaf], forest["voting"])
-            total = [a + share * b for a, b in zip(total, votes, strict=True)]
-    total = total if forest["trees"] else forest["prior"]
+        leaves = leaves_of(tree, row, forest["features"])
+        votes = np.array([votes_of(tree["counts"][leaf], forest["voting"]) for leaf in leaves], float)
+        ends = votes.min(axis=0), votes.max(axis=0)
+        total += [*ends, np.einsum("l,lk->k", list(leaves.values()), votes)]
+        differ = (ends[0] != ends[1]).any()
+        lost += bool(differ and child_of(tree, row, forest["features"], 0) is None)
+    return total, lost
+
+
+def shares(forest, row):
+    prior = np.array(forest["prior"], float)
+    (least, most, total), lost = sums(forest, row)
+    if lost:
+        (_, _, none), n_open = sums(forest, None)
+        logs = np.log(np.maximum(prior, 0.5) / prior.sum())
+        base = logs - logs.mean() if forest["voting"] == "scores" else prior / prior.sum() * none.sum()
+        total = np.clip(total + (base - none) * lost / n_open, least, most)
+    if not forest["trees"]:
+        total = prior
     if forest["voting"] == "scores":
-        total = [math.exp(score - max(total)) for score in total]
-    return [vote / sum(total) for vote in total]
+        total = np.exp(total - max(total))
+    return total / total.sum()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -273,7 +273,7 @@ def seen_by(forest, values, answer):
         list(waiting),
         least,
         most,
-        sums((votes_expected(node, values) for node in stand), k),
+        final_votes(forest, stand, values),
         belief,
         moves,
     )
@@ -336,6 +336,36 @@ def votes_expected(node, values):
             total += share * votes[c]
         found.append(column[0] if len(set(column)) == 1 else total)
     return found
+
+
+def final_votes(forest, stand, values):
+    """What all trees give if no more can be had, drawn to the base rate as far as trees know nothing."""
+    prior, k = forest.json["prior"], len(forest.json["prior"])
+    votes = sums((votes_expected(node, values) for node in stand), k)
+    ends = [leaves_below(node, values) for node in stand]
+    differ = [any(len(set(column)) > 1 for column in zip(*leaves, strict=True)) for leaves in ends]
+    pairs = zip(forest.roots, stand, differ, strict=True)
+    lost = sum(root is node and root.feature in values and several for root, node, several in pairs)
+    if not lost:
+        return votes
+    nothing = sums((votes_expected(root, {}) for root in forest.roots), k)
+    if forest.json["voting"] == "scores":
+        logs = [math.log(max(count, 0.5) / sum(prior)) for count in prior]
+        base = [round((log - sum(logs) / len(logs)) * UNIT) / UNIT for log in logs]
+    else:
+        base = [count / sum(prior) * sum(nothing) for count in prior]
+    share = lost / sum(root.least != root.most for root in forest.roots)
+    drawn = [vote + (rate - none) * share for vote, rate, none in zip(votes, base, nothing, strict=True)]
+    least = sums(([min(column) for column in zip(*leaves, strict=True)] for leaves in ends), k)
+    most = sums(([max(column) for column in zip(*leaves, strict=True)] for leaves in ends), k)
+    return [min(max(vote, low), high) for vote, low, high in zip(drawn, least, most, strict=True)]
+
+
+def leaves_below(node, values):
+    """The votes of all leaves that may still be reached."""
+    if node.feature is None:
+        return [node.least]
+    return [votes for child, _ in below(node, values) for votes in leaves_below(child, values)]
 
 
 def drawn_to_base_rate(forest, belief, moves):

@@ -18,7 +18,7 @@ from weakref import finalize
 import numpy as np
 
 from budgetforest.runtime.arrays import LEAF, Counts, Flags, Keys
-from budgetforest.trees.forest import BELIEF, Answer, Forest, Voting, odds_for, pull_of
+from budgetforest.trees.forest import BELIEF, Answer, Forest, Voting, odds_for, pull_of, vote_pull_of
 from budgetforest.trees.odds import FOLLOWED, REACH, SHIFT, WHOLE, Odds, children_of
 from budgetforest.trees.tree import BY_CATEGORY, UNSEEN, levels
 
@@ -74,6 +74,8 @@ class PlainForest:
         self.asks = forest.open if answer == Answer.LABEL else forest.nodes.feature != LEAF
         self.below, self.starts, self.movers, self.moves = moves_of(forest, self.odds, self.asks)
         self.pull: list[int] = pull_of(forest, self.odds).tolist()
+        self.vote_pull: list[float] = vote_pull_of(forest, self.odds).tolist()
+        self.n_open = int(forest.open[forest.roots[:-1]].sum())
         self.seen: dict[int, Node] = {}
         self.ranges: dict[Range, Range] = {}
         self.roots = [self.node(root) for root in forest.roots[:-1].tolist()]
@@ -313,12 +315,29 @@ class RowState:
         return found
 
     def votes(self) -> list[float]:
-        """What the trees give if no more can be had, the mean of all sides of what is lost."""
-        rows = zip(self.open, self.said, strict=True)
-        return self._sums([said.range.least if node is None else self._given(node) for node, said in rows])
+        """What the trees give if no more can be had, the mean of all sides of what is lost.
 
-    def _given(self, start: Node) -> tuple[float, ...]:
-        """What a tree gives that stands at a node, from the leaves up."""
+        That is drawn to the base rate by the share of trees that know nothing, as far as their leaves allow.
+        """
+        given, ends, lost = [], [], 0
+        for root, node, said in zip(self.plain.roots, self.open, self.said, strict=True):
+            if node is None:
+                mean, end = said.range.least, Range(said.range.least, said.range.least)
+            else:
+                mean, end = self._given(node)
+                lost += node is root and end.least != end.most
+            given.append(mean)
+            ends.append(end)
+        total = self._sums(given)
+        if not lost:
+            return total
+        left = lost / self.plain.n_open
+        least, most = self._sums([end.least for end in ends]), self._sums([end.most for end in ends])
+        drawn = (vote + pull * left for vote, pull in zip(total, self.plain.vote_pull, strict=True))
+        return [min(max(vote, low), high) for vote, low, high in zip(drawn, least, most, strict=True)]
+
+    def _given(self, start: Node) -> tuple[tuple[float, ...], Range]:
+        """What a tree gives that stands at a node, from the leaves up, and what its leaves there give."""
         path = [(start, self._below(start))]
         for _, sides in path:  # grows meanwhile: children come after their parents
             path += [(child, self._below(child)) for child, _ in sides]
@@ -326,7 +345,8 @@ class RowState:
         for node, sides in reversed(path):
             given = [(gives[id(child)], until) for child, until in sides]
             gives[id(node)] = _mean_vote(given) if given else node.said.range.least
-        return gives[id(start)]
+        leaves = list(zip(*(gives[id(node)] for node, sides in path if not sides), strict=True))
+        return gives[id(start)], Range(tuple(map(min, leaves)), tuple(map(max, leaves)))
 
     def uses(self, j: int) -> int:
         """How many trees a feature may move."""

@@ -15,7 +15,7 @@ from budgetforest.runtime.arrays import LEAF, Counts, Floats, Ids, Keys, in_line
 from budgetforest.runtime.jit import inner, kernel
 from budgetforest.runtime.random import ONE
 from budgetforest.runtime.simd import OCTET
-from budgetforest.trees.forest import Answer, Forest, Voting, odds_for, pull_of, slack_of
+from budgetforest.trees.forest import Answer, Forest, Voting, odds_for, pull_of, slack_of, vote_pull_of
 from budgetforest.trees.odds import SHIFT, WHOLE
 from budgetforest.trees.tree import BY_CATEGORY, UNSEEN, Tree
 
@@ -63,6 +63,10 @@ class Walked(NamedTuple):
     """How far each of them may."""
     pull: Floats
     """(k) what brings the belief of all trees to the base rate when nothing is known."""
+    vote_pull: Floats
+    """(k) the same of their votes."""
+    n_open: int
+    """How many trees are open at their root."""
     scored: bool
     """Whether trees add scores; then belief stays within what they can still say."""
     for_labels: bool
@@ -109,6 +113,8 @@ def walked_for(forest: Forest, answer: Answer) -> Walked:
         mover=mover,
         moves=moves,
         pull=pull_of(forest, odds).astype(np.float64),
+        vote_pull=vote_pull_of(forest, odds),
+        n_open=int(forest.open[forest.roots[:-1]].sum()),
         scored=forest.voting == Voting.SCORES,
         for_labels=answer == Answer.LABEL,
         slack=slack_of(forest),

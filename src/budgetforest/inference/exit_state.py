@@ -49,7 +49,7 @@ from budgetforest.runtime.random import ONE
 from budgetforest.runtime.simd import OCTET, add_octet, add_part_or_most, first_of, take_octet
 from budgetforest.trees.forest import BELIEF, Forest
 from budgetforest.trees.odds import FOLLOWED, REACH, SHIFT
-from budgetforest.trees.walk import Sides, add_mean, list_sides, sides_for
+from budgetforest.trees.walk import Sides, add_ends, add_mean, draw_to_base_rate, list_sides, sides_for
 
 NOWHERE = -1
 """The child of a value that is unknown."""
@@ -561,15 +561,20 @@ def final_label(forest: Walked, X: Matrix, i: int, q: State) -> int:
     """The label when no more can be asked, summed in the order of the trees."""
     # summed afresh, as ``scores`` and the plain walk do: exchanged sums of soft votes round otherwise
     k, best = len(q.believed), 0
-    votes = q.sums[k : 2 * k]
-    votes[:] = 0.0
+    votes, ends, lost = q.sums[k : 2 * k], q.sides.ends, 0
+    votes[:], ends[:] = 0.0, 0.0
     for t in range(len(q.at)):
         if q.awaits[t] == SETTLED:
             for c in range(k):
                 votes[c] -= q.said[t, k + c]
+                ends[0, c] -= q.said[t, k + c]
+                ends[1, c] -= q.said[t, k + c]
         else:
             size = list_sides(forest.nodes, int(np.int64(q.at[t])), forest.until, X, i, q.sides)
             add_mean(forest.nodes, forest.votes, size, q.sides, votes)
+            if add_ends(forest.nodes, forest.votes, size, q.sides) and q.at[t] == forest.roots[t]:
+                lost += 1
+    draw_to_base_rate(votes, forest.vote_pull, lost, forest.n_open, q.sides)
     for c in range(k):
         if votes[c] > votes[best]:
             best = c

@@ -23,7 +23,7 @@ from budgetforest.inference.ledger import Ledger, charge_all, charge_rows, open_
 from budgetforest.runtime.arrays import Flags, Floats, Ids, Keys, Matrix
 from budgetforest.runtime.simd import LANES
 from budgetforest.runtime.threads import leave_if_alone, number_of
-from budgetforest.trees.forest import BELIEF, Answer, Context, Forest, odds_for, shares
+from budgetforest.trees.forest import BELIEF, Answer, Context, Forest, odds_for, shares, vote_pull_of
 from budgetforest.trees.odds import Odds
 from budgetforest.trees.tree import MISSING_LEFT, UNSEEN
 from budgetforest.trees.walk import sides_for, visit_all_sides, visit_leaves
@@ -92,10 +92,12 @@ def _visit_one_by_one(
     lost = np.zeros(len(part), bool)
     visit_leaves(forest.nodes, forest.roots, forest.least, part, total, met, lost)
     if lost.any():
-        votes, room = forest.least.astype(np.float64), sides_for(len(forest.nodes.feature), total.shape[1])
+        nodes, roots, until, pull = forest.nodes, forest.roots, odds().until, vote_pull_of(forest, odds())
+        votes, room = forest.least.astype(np.float64), sides_for(len(nodes.feature), total.shape[1])
+        n_open = int(forest.open[roots[:-1]].sum())
         _visit_apart(
             lambda X, scored, noted: visit_all_sides(
-                forest.nodes, forest.roots, odds().until, votes, X, scored, noted, room
+                nodes, roots, until, votes, X, scored, noted, pull, n_open, room
             ),
             part,
             total,

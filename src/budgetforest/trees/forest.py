@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from budgetforest.data.costs import Costs
 from budgetforest.data.table import Schema
 from budgetforest.runtime.arrays import LEAF, Counts, Flags, Floats, Ids
-from budgetforest.trees.odds import Odds, odds_of
+from budgetforest.trees.odds import Odds, odds_of, votes_expected
 from budgetforest.trees.tree import BY_CATEGORY, Tree, empty_tree, family, levels
 
 Votes = NDArray[np.int8] | NDArray[np.float64]
@@ -179,6 +179,17 @@ def pull_of(forest: Forest, odds: Odds) -> Counts:
     total = int(forest.prior.sum())
     base = [int(count) * forest.n_trees * BELIEF // total for count in forest.prior]
     return np.array(base, np.int64) - at_roots
+
+
+def vote_pull_of(forest: Forest, odds: Odds) -> Floats:
+    """(k) what takes the votes of all trees to the base rate when nothing is known."""
+    roots = forest.roots[:-1]
+    by_level = list(levels(forest.nodes, roots))
+    given = votes_expected(forest.nodes, roots, forest.least, odds.until, by_level)
+    if forest.voting == Voting.SCORES:
+        return log_odds(forest.prior) / BELIEF - given
+    base: Floats = forest.prior / forest.prior.sum() * given.sum() - given
+    return base
 
 
 def log_odds(counts: Counts) -> Counts:

@@ -7,7 +7,7 @@ is in whole numbers, so that the plain and the compiled walk agree.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,6 +57,21 @@ def odds_of(nodes: Tree, belief: Ids, is_open: Flags, by_level: Sequence[Level])
             explained[parents] += np.bincount(owner, part * np.square(apart))
     moved = np.maximum(np.rint(np.sqrt(explained / WHOLE)), 1)
     return Odds(until, expected.astype(np.int32), np.where(is_open, moved, 0).astype(np.int32))
+
+
+def votes_expected(nodes: Tree, roots: Ids, votes: Any, until: Any, by_level: Sequence[Level]) -> Floats:
+    """(k) what trees end to end give with nothing known: the mean of their leaves by training weight."""
+    gives: Floats = votes.astype(np.float64)
+    for level in reversed(by_level):
+        parents, starts, children = children_of(nodes, level)
+        if not len(parents):
+            continue
+        part = np.diff(until[children].astype(np.int64), prepend=0)
+        part[starts] = until[children[starts]]
+        for c in range(gives.shape[1]):
+            gives[parents, c] = np.add.reduceat(part * gives[children, c], starts) / WHOLE
+    total: Floats = gives[roots].sum(axis=0)
+    return total
 
 
 def children_of(nodes: Tree, level: Level) -> tuple[Ids, Counts, Ids]:

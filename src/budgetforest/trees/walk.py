@@ -1,7 +1,8 @@
 """Compiled walks of single rows to their leaves: few rows, trees with nominal nodes, or values that are lost.
 
 A value is *lost* at a node if it is missing, or a category, and training had no such row there. The tree then
-gives the mean of both sides, each by its training weight, and so on below.
+gives the mean of both sides, each by its training weight, and so on below. The more trees lose the value that
+they ask for first, the more their sum is drawn to the base rate, as far as their leaves allow.
 ``inference.batch_walk`` stands apart: it packs numeric trees first, which only many rows are worth.
 """
 
@@ -68,6 +69,8 @@ class Sides(NamedTuple):
     """Its share in what the parent gives."""
     gives: Floats
     """(nodes, k) what it gives to each class."""
+    ends: Floats
+    """(2, k) the least and the most that all trees of a row may give."""
 
 
 def sides_for(n_nodes: int, n_classes: int) -> Sides:
@@ -77,23 +80,66 @@ def sides_for(n_nodes: int, n_classes: int) -> Sides:
         np.empty(n_nodes, np.int32),
         np.empty(n_nodes),
         np.empty((n_nodes, n_classes)),
+        np.zeros((2, n_classes)),
     )
 
 
 @kernel
 def visit_all_sides(
-    tree: Tree, roots: Ids, until: Any, votes: Floats, X: Matrix, total: Floats, met: Keys, room: Sides
+    tree: Tree,
+    roots: Ids,
+    until: Any,
+    votes: Floats,
+    X: Matrix,
+    total: Floats,
+    met: Keys,
+    pull: Floats,
+    n_open: int,
+    room: Sides,
 ) -> None:
-    """The same as ``visit_leaves`` for rows that have lost their way, on all sides of what is lost."""
+    """The same as ``visit_leaves`` for rows that have lost their way, on all sides of what is lost.
+
+    ``pull`` (k) is what takes the votes to the base rate when all of the ``n_open`` trees know nothing.
+    """
     for i in range(len(X)):
+        room.ends[:], lost = 0.0, 0
         for t in range(len(roots) - 1):
-            size = list_sides(tree, int(np.int64(roots[t])), until, X, i, room)
+            root = int(np.int64(roots[t]))
+            size = list_sides(tree, root, until, X, i, room)
             if met.shape[1] > 0:
                 for place in range(size):
                     feature = tree.feature[room.node[place]]
                     if feature != LEAF:
                         met[i, feature >> 6] |= np.uint64(1) << np.uint64(feature & 63)
             add_mean(tree, votes, size, room, total[i])
+            if add_ends(tree, votes, size, room) and is_lost(tree, root, X[i, tree.feature[root]]):
+                lost += 1
+        draw_to_base_rate(total[i], pull, lost, n_open, room)
+
+
+@inner
+def add_ends(tree: Tree, votes: Floats, size: int, room: Sides) -> bool:
+    """Add to the ends of a row the least and the most that the listed leaves give; whether these differ."""
+    differ = False
+    for c in range(votes.shape[1]):
+        least, most = np.inf, -np.inf
+        for place in range(size):
+            node = room.node[place]
+            if tree.feature[node] == LEAF:
+                least, most = min(least, votes[node, c]), max(most, votes[node, c])
+        room.ends[0, c] += least
+        room.ends[1, c] += most
+        differ = differ or least != most
+    return differ
+
+
+@inner
+def draw_to_base_rate(total: Floats, pull: Floats, lost: int, n_open: int, room: Sides) -> None:
+    """Draw what all trees give to the base rate by the share of them that know nothing."""
+    if lost > 0:
+        for c in range(len(total)):
+            drawn = total[c] + pull[c] * (lost / n_open)
+            total[c] = min(max(drawn, room.ends[0, c]), room.ends[1, c])
 
 
 @inner
