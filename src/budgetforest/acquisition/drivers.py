@@ -15,7 +15,7 @@ from budgetforest.runtime.errors import (
     InvalidValue,
 )
 
-ONE_ROW = "of a feature's name that returns its value"
+ONE_ROW = "of a feature's name that returns its value (pass row.__getitem__ for a row that is at hand)"
 
 
 def decide(flow: Acquisition, source: Callable[[str], Any], rule: FailureRule) -> Decision:

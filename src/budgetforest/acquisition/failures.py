@@ -98,8 +98,7 @@ def check_source(source: Any, form: str) -> None:
     """Refuse a source that cannot be called."""
     if callable(source):
         return
-    row = " (pass row.__getitem__ for a row that is at hand)" if hasattr(source, "__getitem__") else ""
-    raise InvalidParameter(f"source is a {type(source).__name__}; it must be a function {form}{row}")
+    raise InvalidParameter(f"source is a {type(source).__name__}; it must be a function {form}")
 
 
 def check_timeout(timeout: Any) -> float | None:
