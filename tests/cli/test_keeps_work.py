@@ -179,6 +179,49 @@ def test_thousands_in_data_are_asked_about(tmp_path, cells, told):
         assert labels == ["no", "yes"] * 20
 
 
+@pytest.mark.parametrize("cells", [("1.200", "950"), ("1,200", "950")])
+def test_thousands_in_later_files_are_asked_about(tmp_path, cells):
+    """Also in a pipe, and in files of another encoding, whose rows are read once."""
+    (tmp_path / "rows.csv").write_text(table("1200", "950"))
+    ok("train", tmp_path / "rows.csv", *TRAIN, "--out", tmp_path / "m.safetensors")
+    (tmp_path / "new.csv").write_text(table(*cells))
+    report = ("--out", tmp_path / "page.html")
+    commands = [("predict",), ("curve",), ("report", *report), ("predict", "--encoding", "cp1252")]
+    told = f"new.csv has {cells[0]!r} beside whole numbers: is that 1200 or 1.2? Say so with --decimal"
+    sign = cells[0][1]
+    for command, *options in commands:
+        done = run(command, tmp_path / "m.safetensors", tmp_path / "new.csv", *options)
+        assert done.exit_code == 1
+        assert told in done.stderr
+        ok(command, tmp_path / "m.safetensors", tmp_path / "new.csv", *options, "--thousands", sign)
+    predict = ("predict", tmp_path / "m.safetensors", tmp_path / "new.csv")
+    labels = [line.split(",")[0] for line in ok(*predict, "--thousands", sign).stdout.splitlines()[1:]]
+    assert labels == ["no", "yes"] * 20
+    clear = table(*cells, cells[0][:2] + "27")
+    (tmp_path / "new.csv").write_text(clear)
+    ok(*predict)
+
+
+def test_what_is_wrong_with_later_rows_is_still_told_with_its_line(tmp_path):
+    (tmp_path / "rows.csv").write_text(table("1200", "950"))
+    ok("train", tmp_path / "rows.csv", *TRAIN, "--out", tmp_path / "m.safetensors")
+    (tmp_path / "new.csv").write_text("income;b;label\n950;1;yes\n950;1;yes;3;4\n")
+    done = run("predict", tmp_path / "m.safetensors", tmp_path / "new.csv")
+    assert done.exit_code == 1
+    assert "the row on line 3 has 4 cells" in done.stderr
+
+
+def test_the_sign_of_thousands_is_said_in_one_way(tmp_path):
+    (tmp_path / "rows.csv").write_text(table("1.200", "950"))
+    train = ("train", tmp_path / "rows.csv", *TRAIN, "--out", tmp_path / "m.safetensors")
+    ok(*train, "--thousands", ".", "--decimal", ",")
+    assert thresholds(tmp_path / "m.safetensors") == {1075.0}
+    for options in (("--thousands", ",", "--decimal", ","), ("--decimal", ".", "--thousands", ".")):
+        done = run(*train, "--force", *options)
+        assert done.exit_code == 2
+        assert f"--decimal and --thousands are both {options[1]!r}; give one of them." in done.stderr
+
+
 def thresholds(path):
     nodes = budgetforest.load(path).forest_.nodes
     return {float(t) for t, j in zip(nodes.threshold, nodes.feature, strict=True) if j == 0}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from budgetforest.cli.case import Case, Record, read_record, recorded_values, save_record
-from budgetforest.cli.inputs import FILE, Amount, load_model, model_argument
+from budgetforest.cli.inputs import DECIMAL, FILE, Amount, decimal_options, load_model, model_argument
 from budgetforest.cli.output import OutFile, WritingCommand, json_option, write_json
 from budgetforest.cli.typed_values import is_category, is_outside, kind_of, range_of, value_of
 from budgetforest.runtime.errors import InvalidData, InvalidValue, near
@@ -24,6 +24,7 @@ HELP, UNDO = ("?", "help"), "undo"
 @click.option(
     "--known", multiple=True, metavar="FEATURE=VALUE", help="A value that is free; may be repeated."
 )
+@decimal_options
 @click.option("--limit", type=Amount(0), help="The most this row may pay.")
 @click.option("--answer", type=click.Choice(["label", "proba"]), help="What is asked for, if not as trained.")
 @click.option("--record", type=OutFile(".json"), help="File to keep the case in, also if it ends early.")
@@ -81,8 +82,13 @@ def _known(pairs: tuple[str, ...], model: Any) -> dict[str, Any]:
             raise InvalidData(f"--known is {pair!r}; write it as FEATURE=VALUE")
         if name not in names:
             raise InvalidData(f"--known names {name!r}, which is not a feature; {near(name, names)}")
-        found[name] = value_of(text, name, model)
+        found[name] = _value(text, name, model)
     return found
+
+
+def _value(text: str, name: str, model: Any) -> Any:
+    """What a person typed, with the decimal sign of the command."""
+    return value_of(text, name, model, click.get_current_context().meta[DECIMAL])
 
 
 def _resume(case: Case, answers: list[tuple[str, Any]]) -> None:
@@ -177,7 +183,7 @@ def _take(case: Case, need: Need, model: Any) -> None:
             click.echo("  there is nothing to undo", err=True)
         else:
             try:
-                value = value_of(text, need.feature, model)
+                value = _value(text, need.feature, model)
             except InvalidValue as error:
                 click.secho(f"  {error}", fg="red", err=True)
                 continue
