@@ -108,6 +108,22 @@ def test_columns_that_no_tree_asks_for_may_be_absent_or_odd(folder, tmp_path):
     assert "there is no column 'a', which the model needs" in done.stderr
 
 
+def test_values_that_rows_lacked_are_counted(folder, tmp_path):
+    """Of ``b`` and ``colour`` nobody asks, so nobody lacks them."""
+    rows = [("" if i < 3 else i % 10, "", "", "yes") for i in range(12)]
+    (tmp_path / "new.csv").write_text(
+        "".join(f"{a},{b},{c},{y}\n" for a, b, c, y in [("a", "b", "colour", "label"), *rows])
+    )
+    told = "note: 3 of 12 rows lacked a value that they asked for, most often 'a' (3); it was paid for, and"
+    predict = ("predict", folder / "model.safetensors", tmp_path / "new.csv")
+    for options in ((), ("--json",), ("--out", tmp_path / "answers.parquet")):
+        assert ok(*predict, *options).stderr.count(told) == 1
+    assert {line.split(",")[1] for line in ok(*predict).stdout.splitlines()[1:]} == {"1"}
+    assert told in ok("curve", folder / "model.safetensors", tmp_path / "new.csv").stderr
+    for command in ("predict", "curve"):
+        assert "lacked" not in ok(command, folder / "model.safetensors", folder / "rows.csv").stderr
+
+
 def test_a_model_that_asks_for_nothing_answers_any_file(tmp_path):
     rows = "".join(f"{i % 40},{'yes' if i % 5 == 0 else 'no'}\n" for i in range(400))
     (tmp_path / "rows.csv").write_text(f"a,label\n{rows}")

@@ -218,6 +218,23 @@ def test_categories_and_missing_values_are_told_as_the_caller_has_them(monkeypat
     assert told.certificates[0].ratio >= 1
 
 
+def test_what_rows_lacked_is_told_of_every_forest(wine, told):
+    model, X, y = wine
+    assert set(told.lacks) == {""}
+    X = np.where(np.arange(len(X))[:, None] % 3 == 0, np.nan, X)
+    lacking = gather(model, X, y, title="", row_name="bottle")
+    assert lacking.lacks[0] == ""  # who asks for nothing lacks nothing
+    for place, point in enumerate(lacking.points[1:], 1):
+        at = model if place == lacking.chosen else model.at_budget(point.budget)
+        asked = at.acquired_features(X) & np.isnan(X)
+        most = asked.sum(axis=0)
+        expected = (
+            f"{asked.any(axis=1).sum()} of {len(X)} bottles lacked a value that they asked for, most often "
+            f"'x{most.argmax()}' ({most.max()});"
+        )
+        assert lacking.lacks[place].startswith(expected)
+
+
 def test_the_papers_accounting_asks_every_tree(wine):
     X, y = load_wine(return_X_y=True)
     model = BudgetForestClassifier(method="paper", alpha=0, max_trees=3, answer="proba", random_state=0)

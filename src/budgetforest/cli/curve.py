@@ -14,6 +14,7 @@ from budgetforest.cli.inputs import (
     model_argument,
     open_source,
     target_option,
+    tell_lacks,
 )
 from budgetforest.cli.output import (
     OutFile,
@@ -54,6 +55,7 @@ def curve(
         _write(title, [(p.cost, p.cost, p.error, p.low, p.high, str(p)) for p in loaded.path_], as_json)
         return
     from budgetforest import cost_error_curve
+    from budgetforest.report.missing import lacks_of
 
     rows = labelled_rows(open_source(data, sql, database), loaded, target, unseen=unseen)
     measured = cost_error_curve(loaded, rows.table, rows.labels)
@@ -61,6 +63,7 @@ def curve(
     columns = measured.budget, measured.cost, *zip(*errors, strict=True), measured.what
     title = f"{len(rows.labels)} rows; error with its 95% interval"
     _write(title, list(zip(*columns, strict=True)), as_json)
+    tell_lacks(lacks_of(loaded.acquired_features(rows.table), rows.table.matrix), loaded.forest_)
     if plot is not None:
         with written_whole(plot) as beside:
             measured.plot().figure.savefig(beside)

@@ -15,6 +15,8 @@ from budgetforest.runtime.errors import InvalidData, InvalidParameter
 if TYPE_CHECKING:
     from budgetforest.files.learning import Labelled
     from budgetforest.files.source import Source
+    from budgetforest.report.missing import Lacks
+    from budgetforest.trees.forest import Forest
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -227,3 +229,9 @@ def tell_unlabelled(rows: int, target: str) -> None:
     """Say how many rows had no label."""
     if rows:
         click.echo(f"note: {rows} rows without a label in {target!r} are left out", err=True)
+
+
+def tell_lacks(lacks: Lacks | None, forest: Forest) -> None:
+    """Say what rows lacked that they asked for, if there were any."""
+    if lacks and (told := lacks.told(forest.schema.names)):
+        click.echo(f"note: {told}", err=True)

@@ -38,7 +38,7 @@ class Piped(Source):
     def blocks(
         self, numeric: Sequence[int], texts: Sequence[int], missing: tuple[str, ...]
     ) -> Iterator[Block]:
-        """All rows, part by part; what numbers with a sign are is told by the parts up to theirs."""
+        """All rows, part by part."""
         upto, doubts = 0, Doubts(numeric)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows.csv"

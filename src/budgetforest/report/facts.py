@@ -18,6 +18,7 @@ from budgetforest.report.curve import FREE, free_forest
 from budgetforest.report.examples import Story, representative, stories_of
 from budgetforest.report.exits import Bar, Calibrated, calibration, histograms
 from budgetforest.report.flow import FlowBlock, flow_of
+from budgetforest.report.missing import Lacks, lacks_of
 from budgetforest.report.sample import Rows, rows_of, seen_share
 from budgetforest.report.spending import Spending, by_feature, by_group
 from budgetforest.runtime.arrays import Anything, Flags, Floats, Ids
@@ -107,6 +108,8 @@ class Facts:
     """Whether these are so many that errors seem smaller than they are."""
     verdicts: list[str]
     """Of every forest: whether it is better than the most common class."""
+    lacks: list[str]
+    """Of every forest: what rows asked for and lacked, in a sentence; nothing if there was nothing."""
     currency: str
     """What stands before prices, maybe nothing."""
     row_name: str
@@ -183,6 +186,7 @@ def gather(
             _verdict(course.labels, rows.truth, model.classes_.tolist(), common, point)
             for course, point in zip(courses, points, strict=True)
         ],
+        lacks=[_lacks(course, rows.X).told(names, row_name) for course in courses],
         currency=currency,
         row_name=row_name,
         peer=_peer(baseline, rows, model),
@@ -300,6 +304,13 @@ def _verdict(label: Ids, truth: Ids, classes: Sequence[Any], common: int, point:
     k = len(classes)
     counts = np.bincount(truth * k + label, minlength=k * k).reshape(k, k)
     return str(verdict_on(counts, classes, common, len(truth), (point.error, point.low, point.high)))
+
+
+def _lacks(course: Trace, X: Floats) -> Lacks:
+    acquired = np.zeros(X.shape, bool)
+    row, step = np.nonzero(course.order >= 0)
+    acquired[row, course.order[row, step]] = True
+    return lacks_of(acquired, X)
 
 
 def _bound(certificate: Any) -> TreeBound:

@@ -70,6 +70,8 @@
     const plain = facts.peer ? `${facts.peer.name} would pay ${money(1000 * facts.peer.cost)}` : `the same forest with every tree asked would pay ${money(1000 * p.full_cost)}`;
     put("worth", `For 1,000 ${facts.row_name}s that is ${money(1000 * p.cost)}; ${plain}, and every feature would cost ${money(1000 * facts.total_cost)}.`);
     put("verdict", facts.verdicts[at]);
+    put("lacks", facts.lacks[at]);
+    byId("lacks").hidden = facts.lacks[at] === "";
     put("f-error", percent(p.error));
     put("f-interval", `${percent(p.low)} to ${percent(p.high)}`);
     put("f-cost-name", `Cost of a ${facts.row_name}`);
