@@ -137,6 +137,22 @@ def test_rows_are_neither_lost_nor_counted_twice(told):
         assert 1 - np.trace(counts) / told.rows == pytest.approx(point.error)
 
 
+def test_recall_and_precision_are_those_of_every_class(wine, monkeypatch):
+    """Also of classes that the matrix counts as others."""
+    monkeypatch.setattr(facts, "MOST_CLASSES", 2)
+    model, X, y = wine
+    told = gather(model, X, y, title="")
+    assert told.confusion_classes[-1] == "2 others"
+    label, found = model.predict(X), told.by_class[told.chosen]
+    assert len(found) == len(told.classes) == 3
+    for c, (recall, precision) in zip(model.classes_, found, strict=True):
+        assert recall == pytest.approx((label[y == c] == c).mean())
+        assert precision == pytest.approx((y[label == c] == c).mean())
+    nothing = told.by_class[0]  # always the most common class
+    assert [share for _, share in nothing].count(None) == 2
+    assert {len(counts) for counts in told.confusion} == {2}
+
+
 def test_whole_numbers_stand_in_the_middle_of_their_bars(told):
     bars = [bar for bar in told.exits if bar.of == "features"]
     assert {(bar.low + bar.high) / 2 % 1 for bar in bars} == {0}

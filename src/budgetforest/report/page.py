@@ -31,7 +31,7 @@ def render(facts: Facts) -> str:
         policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src {_digest(vega)} {_digest(own)}",
         style=_part("page.css"),
         facts=_inert(dataclasses.asdict(facts)),
-        charts=_inert(charts(facts.chosen, _edge(facts), facts.peer)),
+        charts=_inert(charts(facts.chosen, _edge(facts), facts.peer, facts.row_name)),
         vega=vega,
         script=own,
     )
