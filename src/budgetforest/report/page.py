@@ -40,7 +40,9 @@ def render(facts: Facts) -> str:
 def _edge(facts: Facts) -> float:
     """Where the axis of costs ends."""
     asked = [point.full_cost for point in facts.points]
-    return edge_of([point.cost for point in facts.points], asked + ([facts.peer.cost] if facts.peer else []))
+    asked += [facts.peer.cost] if facts.peer else []
+    # figures of the page have six digits, and none that is rounded up stands beyond
+    return (1 + 1e-5) * edge_of([point.cost for point in facts.points], asked)
 
 
 def _part(name: str) -> str:
