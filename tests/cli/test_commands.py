@@ -358,6 +358,24 @@ def test_curve_without_rows_tells_what_to_expect_on_new_ones(folder, model):
     assert "--plot needs rows with labels" in refused.stderr
 
 
+def test_what_costs_nothing_is_called_the_same_with_rows_and_without(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
+    for cost, free in ((1.0, False), (0.0, True)):
+        model = BudgetForestClassifier(2, costs=[cost, 1, 1], max_trees=5, random_state=0)
+        save(model.fit(X, (X[:, 0] > 0) ^ (y * X[:, 1] > 0.5)), tmp_path / "m.safetensors")
+        with (tmp_path / "rows.csv").open("w") as file:
+            file.writelines(["x0,x1,x2,y\n", *(f"{a},{b},{c},{a > 0}\n" for a, b, c in X[:50].tolist())])
+        shown = json.loads(ok("show", tmp_path / "m.safetensors", "--json"))["path"][0]
+        expected = json.loads(ok("curve", tmp_path / "m.safetensors", "--json"))[0]
+        measured = ok("curve", tmp_path / "m.safetensors", tmp_path / "rows.csv", "--target", "y", "--json")
+        assert shown["budget"] == expected["budget"] == 0
+        assert (shown["forest"] == "no feature") is not free
+        assert (shown["trees"] == 0) is not free
+        if not free:
+            assert expected["what"] == json.loads(measured)[0]["what"] == shown["forest"]
+
+
 @pytest.mark.filterwarnings("ignore::budgetforest.runtime.errors.BudgetTooSmall")
 def test_training_and_show_tell_whether_the_model_is_worth_anything(folder, model, tmp_path):
     told = model.summary()

@@ -47,16 +47,17 @@ def curve(
 
     Without DATA: the mean cost on validation rows, and the error to expect on new rows.
     """
+    from budgetforest.report.curve import cost_error_curve, forest_of
+    from budgetforest.report.missing import lacks_of
+
     loaded = load_model(model, budget)
     if data is None and sql is None:
         if plot is not None:
             raise click.UsageError("--plot needs rows with labels: name DATA")
         title = "expected on new rows; error with its 95% interval"
-        _write(title, [(p.cost, p.cost, p.error, p.low, p.high, str(p)) for p in loaded.path_], as_json)
+        lines = [(p.cost, p.cost, p.error, p.low, p.high, forest_of(loaded, p)) for p in loaded.path_]
+        _write(title, lines, as_json)
         return
-    from budgetforest import cost_error_curve
-    from budgetforest.report.missing import lacks_of
-
     rows = labelled_rows(open_source(data, sql, database), loaded, target, unseen=unseen)
     measured = cost_error_curve(loaded, rows.table, rows.labels)
     errors = [measured.at(point) for point in measured.budget]

@@ -14,7 +14,7 @@ import numpy as np
 from budgetforest import __version__
 from budgetforest.inference.predict import charge, scores
 from budgetforest.inference.trace import Trace, trace_of
-from budgetforest.report.curve import FREE, free_forest
+from budgetforest.report.curve import FREE, NOTHING, free_forest
 from budgetforest.report.examples import Story, representative, stories_of
 from budgetforest.report.exits import Bar, Calibrated, calibration, histograms
 from budgetforest.report.flow import FlowBlock, flow_of
@@ -232,7 +232,7 @@ def _forests(model: Any) -> Iterator[tuple[float | None, str, Forest]]:
     if what := free_forest(model):
         yield 0.0, what, model.at_budget(FREE).forest_
     elif own.n_trees:
-        yield 0.0, "no feature", first_trees(own, 0)
+        yield 0.0, NOTHING, first_trees(own, 0)
     useful = [point for point in model.path_ if point.cost > 0]  # NaN without validation rows
     kept = np.unique(np.linspace(0, len(useful) - 1, min(len(useful), MOST_POINTS)).round().astype(int))
     for point in (useful[k] for k in kept):
