@@ -51,6 +51,8 @@ TRAIN = ("--target", "label", "--method", "paper", "--max-trees", "1")
     ],
 )
 def test_files_are_replaced_only_if_asked(folder, tmp_path, monkeypatch, command, written):
+    if "--plot" in command:
+        pytest.importorskip("matplotlib", reason='plots need matplotlib: pip install "budgetforest[plot]"')
     monkeypatch.chdir(tmp_path)
     for name in ("rows.csv", "model.safetensors"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
