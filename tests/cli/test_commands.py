@@ -658,7 +658,21 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(folder, tmp_path, shap
         running.stdout.close()
         assert running.stderr.read() == b""
     assert first.count(b"\n") == 1
-    assert running.returncode == 1
+    assert running.returncode == 141
+
+
+@pytest.mark.parametrize("shape", [(), ("--json",)])
+def test_the_last_lines_may_find_nobody_either(folder, tmp_path, shape):
+    lines = (folder / "test.csv").read_text().splitlines()
+    (tmp_path / "few.csv").write_text("\n".join(lines[:3]))
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "budgetforest", "predict", folder / "model.safetensors"]
+    with os.fdopen(write) as nobody:
+        done = subprocess.run(
+            [*map(str, command), str(tmp_path / "few.csv"), *shape], stdout=nobody, stderr=subprocess.PIPE
+        )
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 ENDLESS = """
