@@ -125,6 +125,54 @@ def test_numbers_outside_of_training_are_asked_for_again(model, asked, monkeypat
         assert "type it again" not in run("acquire", model, input=typed(inside)).stderr
 
 
+def test_known_numbers_outside_of_training_are_pointed_out(model, asked):
+    done = run(
+        "acquire", model, "--known", "age=200", input=typed(*[ROW[name] for name in asked if name != "age"])
+    )
+    assert done.exit_code == 0
+    assert done.stderr.startswith(
+        "note: 200 is outside 30 to 80, where 'age' was in training; it is taken as known\n"
+    )
+    for inside in ("age=30", "age=80", "age=unknown", "sex=m"):
+        assert "outside" not in run("acquire", model, "--known", inside).stderr
+
+
+def test_what_could_not_be_had_is_null_beside_the_reason(model, asked):
+    decision, _ = decided(model, answers=["unknown", *[ROW[name] for name in asked[1:]], "1", "1"])
+    first, second, *_ = decision["trace"]
+    assert (first["value"], first["unavailable"]) == (None, "unavailable")
+    assert decision["unavailable"] == {asked[0]: "unavailable"}
+    assert second["value"] == typed_value(asked[1])
+    assert second["unavailable"] is None
+
+
+def test_a_comma_that_may_part_thousands_is_asked_about(model, asked, tmp_path):
+    told = "'age' is '1,200': is that 1200 or 1.2? Write one of these, or say with --decimal"
+    known = ("acquire", model, "--known", "age=1,200", "--record", tmp_path / "case.json")
+    refused = run(*known)
+    assert refused.exit_code == 1
+    assert told in refused.stderr
+    for option, number in (("--decimal", 1.2), ("--thousands", 1200.0)):
+        run(*known, option, ",", "--force", input="")
+        assert json.loads((tmp_path / "case.json").read_text())["known"] == {"age": number}
+    done = run("acquire", model, "--json", input=typed("1,200", "7,5", "7,5", *["unknown"] * 3))
+    assert f"{asked[0]!r} is '1,200': is that 1200 or 1.2?" in done.stderr
+    assert json.loads(done.stdout)["trace"][0]["value"] == 7.5
+    plain = ("acquire", model, "--known", "age=1.234", "--record", tmp_path / "case.json", "--force")
+    run(*plain, input="")
+    run(
+        "acquire",
+        model,
+        "--resume",
+        tmp_path / "case.json",
+        "--record",
+        tmp_path / "again.json",
+        "--decimal",
+        ",",
+    )
+    assert json.loads((tmp_path / "again.json").read_text())["known"] == {"age": 1.234}
+
+
 def test_a_record_keeps_the_whole_case(model, asked, tmp_path):
     path = tmp_path / "case.json"
     answers = ["unknown", *[ROW[name] for name in asked[1:]], "1", "1"]

@@ -179,7 +179,9 @@ def test_a_mismatch_ends_with_code_1_and_no_file(tmp_path):
     assert "line 8: 'sex' is 'x'" in done.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"bad.csv", "train.csv", model.name}
     done = run("predict", model, tmp_path / "bad.csv", "--out", out, "--unseen-as-missing")
-    assert (done.stdout, done.stderr) == ("", f"wrote {out}\n")
+    note, wrote = done.stderr.splitlines()
+    assert note.startswith(f"note: 1 of {N} rows lacked a value that they asked for, most often 'sex' (1);")
+    assert (done.stdout, wrote) == ("", f"wrote {out}")
     assert out.read_text().count("\n") == N + 1
 
 
@@ -356,6 +358,24 @@ def test_curve_without_rows_tells_what_to_expect_on_new_ones(folder, model):
     refused = run("curve", folder / "model.safetensors", "--plot", folder / "no.svg")
     assert refused.exit_code == 2
     assert "--plot needs rows with labels" in refused.stderr
+
+
+def test_what_costs_nothing_is_called_the_same_with_rows_and_without(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
+    for cost, free in ((1.0, False), (0.0, True)):
+        model = BudgetForestClassifier(2, costs=[cost, 1, 1], max_trees=5, random_state=0)
+        save(model.fit(X, (X[:, 0] > 0) ^ (y * X[:, 1] > 0.5)), tmp_path / "m.safetensors")
+        with (tmp_path / "rows.csv").open("w") as file:
+            file.writelines(["x0,x1,x2,y\n", *(f"{a},{b},{c},{a > 0}\n" for a, b, c in X[:50].tolist())])
+        shown = json.loads(ok("show", tmp_path / "m.safetensors", "--json"))["path"][0]
+        expected = json.loads(ok("curve", tmp_path / "m.safetensors", "--json"))[0]
+        measured = ok("curve", tmp_path / "m.safetensors", tmp_path / "rows.csv", "--target", "y", "--json")
+        assert shown["budget"] == expected["budget"] == 0
+        assert (shown["forest"] == "no feature") is not free
+        assert (shown["trees"] == 0) is not free
+        if not free:
+            assert expected["what"] == json.loads(measured)[0]["what"] == shown["forest"]
 
 
 @pytest.mark.filterwarnings("ignore::budgetforest.runtime.errors.BudgetTooSmall")
@@ -579,7 +599,8 @@ def test_data_may_come_from_a_pipe(folder, tmp_path, pipe):
         )
         feeding.stdout.close()
         assert feeding.wait() == 0
-        assert (done.returncode, done.stderr) == (0, "")
+        assert done.returncode == 0
+        assert all("rows lacked a value" in line for line in done.stderr.splitlines())
         return done.stdout, from_file
 
     given, expected = both("train.csv", ["train"], *TRAIN, "--out", tmp_path / "m.safetensors", "--json")
@@ -623,7 +644,7 @@ def test_what_is_wrong_in_a_pipe_is_named(folder, text, message):
 def test_pipes_get_no_colours_and_no_bars(folder):
     done = process("-m", "budgetforest", "predict", folder / "model.safetensors", folder / "test.csv")
     assert done.returncode == 0
-    assert done.stderr == ""
+    assert re.fullmatch(r"note: \d+ of 300 rows lacked a value .*\n", done.stderr)
     assert "\x1b" not in done.stdout
 
 
@@ -640,7 +661,21 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(folder, tmp_path, shap
         running.stdout.close()
         assert running.stderr.read() == b""
     assert first.count(b"\n") == 1
-    assert running.returncode == 1
+    assert running.returncode == 141
+
+
+@pytest.mark.parametrize("shape", [(), ("--json",)])
+def test_the_last_lines_may_find_nobody_either(folder, tmp_path, shape):
+    lines = (folder / "test.csv").read_text().splitlines()
+    (tmp_path / "few.csv").write_text("\n".join(lines[:3]))
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "budgetforest", "predict", folder / "model.safetensors"]
+    with os.fdopen(write) as nobody:
+        done = subprocess.run(
+            [*map(str, command), str(tmp_path / "few.csv"), *shape], stdout=nobody, stderr=subprocess.PIPE
+        )
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 ENDLESS = """

@@ -51,6 +51,8 @@ TRAIN = ("--target", "label", "--method", "paper", "--max-trees", "1")
     ],
 )
 def test_files_are_replaced_only_if_asked(folder, tmp_path, monkeypatch, command, written):
+    if "--plot" in command:
+        pytest.importorskip("matplotlib", reason='plots need matplotlib: pip install "budgetforest[plot]"')
     monkeypatch.chdir(tmp_path)
     for name in ("rows.csv", "model.safetensors"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
@@ -106,6 +108,22 @@ def test_columns_that_no_tree_asks_for_may_be_absent_or_odd(folder, tmp_path):
     done = run("predict", folder / "model.safetensors", tmp_path / "lacks.csv")
     assert done.exit_code == 1
     assert "there is no column 'a', which the model needs" in done.stderr
+
+
+def test_values_that_rows_lacked_are_counted(folder, tmp_path):
+    """Of ``b`` and ``colour`` nobody asks, so nobody lacks them."""
+    rows = [("" if i < 3 else i % 10, "", "", "yes") for i in range(12)]
+    (tmp_path / "new.csv").write_text(
+        "".join(f"{a},{b},{c},{y}\n" for a, b, c, y in [("a", "b", "colour", "label"), *rows])
+    )
+    told = "note: 3 of 12 rows lacked a value that they asked for, most often 'a' (3); it was paid for, and"
+    predict = ("predict", folder / "model.safetensors", tmp_path / "new.csv")
+    for options in ((), ("--json",), ("--out", tmp_path / "answers.parquet")):
+        assert ok(*predict, *options).stderr.count(told) == 1
+    assert {line.split(",")[1] for line in ok(*predict).stdout.splitlines()[1:]} == {"1"}
+    assert told in ok("curve", folder / "model.safetensors", tmp_path / "new.csv").stderr
+    for command in ("predict", "curve"):
+        assert "lacked" not in ok(command, folder / "model.safetensors", folder / "rows.csv").stderr
 
 
 def test_a_model_that_asks_for_nothing_answers_any_file(tmp_path):
@@ -177,6 +195,49 @@ def test_thousands_in_data_are_asked_about(tmp_path, cells, told):
         answers = ok("predict", tmp_path / "m.safetensors", tmp_path / "rows.csv", "--decimal", decimal)
         labels = [line.split(",")[0] for line in answers.stdout.splitlines()[1:]]
         assert labels == ["no", "yes"] * 20
+
+
+@pytest.mark.parametrize("cells", [("1.200", "950"), ("1,200", "950")])
+def test_thousands_in_later_files_are_asked_about(tmp_path, cells):
+    """Also in a pipe, and in files of another encoding, whose rows are read once."""
+    (tmp_path / "rows.csv").write_text(table("1200", "950"))
+    ok("train", tmp_path / "rows.csv", *TRAIN, "--out", tmp_path / "m.safetensors")
+    (tmp_path / "new.csv").write_text(table(*cells))
+    report = ("--out", tmp_path / "page.html")
+    commands = [("predict",), ("curve",), ("report", *report), ("predict", "--encoding", "cp1252")]
+    told = f"new.csv has {cells[0]!r} beside whole numbers: is that 1200 or 1.2? Say so with --decimal"
+    sign = cells[0][1]
+    for command, *options in commands:
+        done = run(command, tmp_path / "m.safetensors", tmp_path / "new.csv", *options)
+        assert done.exit_code == 1
+        assert told in done.stderr
+        ok(command, tmp_path / "m.safetensors", tmp_path / "new.csv", *options, "--thousands", sign)
+    predict = ("predict", tmp_path / "m.safetensors", tmp_path / "new.csv")
+    labels = [line.split(",")[0] for line in ok(*predict, "--thousands", sign).stdout.splitlines()[1:]]
+    assert labels == ["no", "yes"] * 20
+    clear = table(*cells, cells[0][:2] + "27")
+    (tmp_path / "new.csv").write_text(clear)
+    ok(*predict)
+
+
+def test_what_is_wrong_with_later_rows_is_still_told_with_its_line(tmp_path):
+    (tmp_path / "rows.csv").write_text(table("1200", "950"))
+    ok("train", tmp_path / "rows.csv", *TRAIN, "--out", tmp_path / "m.safetensors")
+    (tmp_path / "new.csv").write_text("income;b;label\n950;1;yes\n950;1;yes;3;4\n")
+    done = run("predict", tmp_path / "m.safetensors", tmp_path / "new.csv")
+    assert done.exit_code == 1
+    assert "the row on line 3 has 4 cells" in done.stderr
+
+
+def test_the_sign_of_thousands_is_said_in_one_way(tmp_path):
+    (tmp_path / "rows.csv").write_text(table("1.200", "950"))
+    train = ("train", tmp_path / "rows.csv", *TRAIN, "--out", tmp_path / "m.safetensors")
+    ok(*train, "--thousands", ".", "--decimal", ",")
+    assert thresholds(tmp_path / "m.safetensors") == {1075.0}
+    for options in (("--thousands", ",", "--decimal", ","), ("--decimal", ".", "--thousands", ".")):
+        done = run(*train, "--force", *options)
+        assert done.exit_code == 2
+        assert f"--decimal and --thousands are both {options[1]!r}; give one of them." in done.stderr
 
 
 def thresholds(path):

@@ -110,6 +110,20 @@ def test_a_pipe_is_read_as_a_file_whatever_ends_its_first_line(write, ends):
     assert [block.texts[1] for block in blocks] == 2 * [["x\ny", "x\r\ny"]]
 
 
+@pytest.mark.parametrize("chunk", [14, 1 << 24])
+def test_thousands_in_a_pipe_are_told_by_the_parts_before_them(monkeypatch, chunk):
+    monkeypatch.setattr(piped, "CHUNK", chunk)
+
+    def first_column(text):
+        return [b.numbers[0, 0] for b in Piped(io.BytesIO(text.encode()), "pipe").blocks([0], (), ())]
+
+    assert first_column("a;b\n7,27;0\n1,200;0\n950;0\n")[0] == 7.27
+    with pytest.raises(
+        InvalidData, match=r"'a' of pipe has '1,200' beside whole numbers: is that 1200 or 1\.2"
+    ):
+        first_column("a;b\n950;0\n1,200;0\n")
+
+
 def test_a_lone_quote_in_a_pipe_ends_with_its_cell():
     rows = ['5",1'] + [f"word {i},{i}" for i in range(300_000)]
     source = Piped(io.BytesIO("\n".join(["a,b", *rows, ""]).encode()), "pipe")

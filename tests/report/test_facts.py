@@ -137,6 +137,22 @@ def test_rows_are_neither_lost_nor_counted_twice(told):
         assert 1 - np.trace(counts) / told.rows == pytest.approx(point.error)
 
 
+def test_recall_and_precision_are_those_of_every_class(wine, monkeypatch):
+    """Also of classes that the matrix counts as others."""
+    monkeypatch.setattr(facts, "MOST_CLASSES", 2)
+    model, X, y = wine
+    told = gather(model, X, y, title="")
+    assert told.confusion_classes[-1] == "2 others"
+    label, found = model.predict(X), told.by_class[told.chosen]
+    assert len(found) == len(told.classes) == 3
+    for c, (recall, precision) in zip(model.classes_, found, strict=True):
+        assert recall == pytest.approx((label[y == c] == c).mean())
+        assert precision == pytest.approx((y[label == c] == c).mean())
+    nothing = told.by_class[0]  # always the most common class
+    assert [share for _, share in nothing].count(None) == 2
+    assert {len(counts) for counts in told.confusion} == {2}
+
+
 def test_whole_numbers_stand_in_the_middle_of_their_bars(told):
     bars = [bar for bar in told.exits if bar.of == "features"]
     assert {(bar.low + bar.high) / 2 % 1 for bar in bars} == {0}
@@ -216,6 +232,23 @@ def test_categories_and_missing_values_are_told_as_the_caller_has_them(monkeypat
             assert values.get("size", "missing") == "missing"
     assert {"red", "missing"} <= {value for story in told.stories for value in story.values}
     assert told.certificates[0].ratio >= 1
+
+
+def test_what_rows_lacked_is_told_of_every_forest(wine, told):
+    model, X, y = wine
+    assert set(told.lacks) == {""}
+    X = np.where(np.arange(len(X))[:, None] % 3 == 0, np.nan, X)
+    lacking = gather(model, X, y, title="", row_name="bottle")
+    assert lacking.lacks[0] == ""  # who asks for nothing lacks nothing
+    for place, point in enumerate(lacking.points[1:], 1):
+        at = model if place == lacking.chosen else model.at_budget(point.budget)
+        asked = at.acquired_features(X) & np.isnan(X)
+        most = asked.sum(axis=0)
+        expected = (
+            f"{asked.any(axis=1).sum()} of {len(X)} bottles lacked a value that they asked for, most often "
+            f"'x{most.argmax()}' ({most.max()});"
+        )
+        assert lacking.lacks[place].startswith(expected)
 
 
 def test_the_papers_accounting_asks_every_tree(wine):

@@ -287,6 +287,44 @@ def test_heads_of_many_classes_do_not_overlap(visit, letters, width):
     assert all(right <= left for (_, right), (left, _) in pairwise(sides))
 
 
+def test_every_class_is_listed_below_the_matrix(visit, letters):
+    page = visit(letters)
+    rows = [line.split("\t") for line in page.locator("#by-class").inner_text().splitlines()]
+    told = letters.facts
+    assert [row[0] for row in rows] == told.classes
+    assert [int(row[1]) for row in rows] == told.class_rows
+    recall = [share for share, _ in told.by_class[told.chosen]]
+    assert [row[2] == "\u2013" for row in rows] == [share is None for share in recall]
+    written = [float(row[2].rstrip("%")) / 100 for row in rows if row[2] != "\u2013"]
+    assert written == pytest.approx([share for share in recall if share is not None], abs=0.0051)
+    heads = page.eval_on_selector_all(
+        "table:has(#by-class) th", "heads => heads.map((head) => getComputedStyle(head).writingMode)"
+    )
+    assert heads == ["horizontal-tb"] * 4
+
+
+def test_the_axis_of_costs_says_what_a_row_is(visit):
+    X, y = load_wine(return_X_y=True)
+    model = BudgetForestClassifier(method="paper", alpha=0, max_trees=2, random_state=0).fit(X[::2], y[::2])
+    page = visit(model.report(X[1::2], y[1::2], row_name="patient"))
+    chart = page.locator("#curve")
+    assert "mean cost of a patient" in chart.locator("svg").text_content()
+    assert chart.get_attribute("aria-label").startswith("Error against mean cost of a patient, for every")
+    assert page.locator("#lacks").is_hidden()
+
+
+def test_what_rows_lacked_is_said_at_the_head(visit):
+    X, y = load_wine(return_X_y=True)
+    model = BudgetForestClassifier(6, max_trees=8, random_state=0).fit(X[::2], y[::2])
+    report = model.report(np.where(X[1::2] > 20, np.nan, X[1::2]), y[1::2])
+    page = visit(report)
+    assert "rows lacked a value that they asked for" in report.facts.lacks[report.facts.chosen]
+    assert texts(page, "lacks") == [report.facts.lacks[report.facts.chosen]]
+    page.get_by_label("Budget", exact=True).focus()
+    page.keyboard.press("Home")
+    assert page.locator("#lacks").is_hidden()
+
+
 def test_names_from_data_are_harmless(visit, hostile):
     page = visit(hostile)
     page.get_by_label("Row", exact=True).select_option("0")

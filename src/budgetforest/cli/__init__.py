@@ -5,6 +5,8 @@ A command is imported when it is named, and what it needs when it runs: help is 
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from importlib import import_module
 from typing import Any
@@ -20,6 +22,8 @@ COMMANDS = ("check", "costs", "train", "predict", "curve", "acquire", "report", 
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as shells have it."""
+CLOSED_PIPE = 141
+"""And where the reader of a pipe has gone."""
 
 
 class Commands(click.Group):
@@ -41,9 +45,13 @@ class Commands(click.Group):
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning  # type: ignore[assignment]
             try:
-                return super().invoke(ctx)
+                done = super().invoke(ctx)
+                sys.stdout.flush()  # what goes wrong with the last lines is told as well
+                return done
             except BrokenPipeError:
-                raise  # click ends quietly when the reader of a pipe has gone
+                # what is still to be written goes nowhere, else Python would complain at its end
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise click.exceptions.Exit(CLOSED_PIPE) from None
             except (BudgetForestError, OSError) as error:
                 raise click.ClickException(in_options(str(error))) from error
             except KeyboardInterrupt:
@@ -62,5 +70,5 @@ def main() -> None:
 
     DATA is a file, CSV, TSV, Parquet, Arrow or Feather, - for CSV or TSV from stdin, or a query with
     --sql. Exit codes: 0 done, 1 something is wrong with the data or the model, 2 with the command, 130
-    stopped by Ctrl-C.
+    stopped by Ctrl-C, 141 the reader of a pipe has gone.
     """

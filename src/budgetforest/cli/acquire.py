@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from budgetforest.cli.case import Case, Record, read_record, recorded_values, save_record
-from budgetforest.cli.inputs import FILE, Amount, load_model, model_argument
+from budgetforest.cli.case import Case, Record, plain_value, read_record, recorded_values, save_record
+from budgetforest.cli.inputs import DECIMAL, FILE, Amount, decimal_options, load_model, model_argument
 from budgetforest.cli.output import OutFile, WritingCommand, json_option, write_json
 from budgetforest.cli.typed_values import is_category, is_outside, kind_of, range_of, value_of
 from budgetforest.runtime.errors import InvalidData, InvalidValue, near
 
 if TYPE_CHECKING:
-    from budgetforest.acquisition.session import Acquisition, Decision, Need
+    from budgetforest.acquisition.session import Acquisition, Decision, Need, Step
 
 HELP, UNDO = ("?", "help"), "undo"
 
@@ -24,6 +24,7 @@ HELP, UNDO = ("?", "help"), "undo"
 @click.option(
     "--known", multiple=True, metavar="FEATURE=VALUE", help="A value that is free; may be repeated."
 )
+@decimal_options
 @click.option("--limit", type=Amount(0), help="The most this row may pay.")
 @click.option("--answer", type=click.Choice(["label", "proba"]), help="What is asked for, if not as trained.")
 @click.option("--record", type=OutFile(".json"), help="File to keep the case in, also if it ends early.")
@@ -68,9 +69,15 @@ def acquire(
         save_record(record, case, model, loaded.budget)
     decision = case.flow.decide()
     if as_json:
-        write_json(decision._asdict() | {"trace": [step._asdict() for step in decision.trace]})
+        write_json(decision._asdict() | {"trace": [_document(step, decision) for step in decision.trace]})
     else:
         click.echo(decision.explain())
+
+
+def _document(step: Step, decision: Decision) -> dict[str, Any]:
+    """A step as data, with the reason if its value could not be had."""
+    reason = decision.unavailable.get(step.feature)
+    return step._asdict() | {"value": plain_value(step.value), "unavailable": reason}
 
 
 def _known(pairs: tuple[str, ...], model: Any) -> dict[str, Any]:
@@ -81,8 +88,26 @@ def _known(pairs: tuple[str, ...], model: Any) -> dict[str, Any]:
             raise InvalidData(f"--known is {pair!r}; write it as FEATURE=VALUE")
         if name not in names:
             raise InvalidData(f"--known names {name!r}, which is not a feature; {near(name, names)}")
-        found[name] = value_of(text, name, model)
+        found[name] = value = _value(text, name, model)
+        if is_outside(value, name, model):
+            _warn(
+                f"note: {_outside(value, name, model)}, where {name!r} was in training; it is taken as known"
+            )
     return found
+
+
+def _outside(value: float, name: str, model: Any) -> str:
+    low, high = range_of(name, model) or (value, value)
+    return f"{value:g} is outside {low:g} to {high:g}"
+
+
+def _warn(message: str) -> None:
+    click.secho(message, fg="yellow", err=True)
+
+
+def _value(text: str, name: str, model: Any) -> Any:
+    """What a person typed, with the decimal sign of the command."""
+    return value_of(text, name, model, click.get_current_context().meta[DECIMAL])
 
 
 def _resume(case: Case, answers: list[tuple[str, Any]]) -> None:
@@ -177,7 +202,7 @@ def _take(case: Case, need: Need, model: Any) -> None:
             click.echo("  there is nothing to undo", err=True)
         else:
             try:
-                value = value_of(text, need.feature, model)
+                value = _value(text, need.feature, model)
             except InvalidValue as error:
                 click.secho(f"  {error}", fg="red", err=True)
                 continue
@@ -185,10 +210,7 @@ def _take(case: Case, need: Need, model: Any) -> None:
                 case.give(need.feature, value)
                 return
             doubted = value
-            low, high = range_of(need.feature, model) or (value, value)
-            click.secho(
-                f"  {value:g} is outside {low:g} to {high:g}; type it again to keep it", fg="yellow", err=True
-            )
+            _warn(f"  {_outside(value, need.feature, model)}; type it again to keep it")
 
 
 def _typed(case: Case, need: Need, model: Any) -> str:

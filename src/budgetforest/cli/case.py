@@ -68,8 +68,8 @@ class Record(NamedTuple):
 def save_record(path: Path, case: Case, model: Path, budget: float | None) -> None:
     """Write a case, with what is believed by now."""
     decision = case.flow.decide()
-    steps = [{"feature": s.feature, "value": _plain(s.value), "cost": s.cost} for s in decision.trace]
-    known = {name: _plain(value) for name, value in case.known.items()}
+    steps = [{"feature": s.feature, "value": plain_value(s.value), "cost": s.cost} for s in decision.trace]
+    known = {name: plain_value(value) for name, value in case.known.items()}
     document = Record(model.name, budget, case.limit, case.answer, known, steps)._asdict() | {
         "spent": decision.spent,
         "decided": case.flow.need is None,
@@ -82,7 +82,8 @@ def save_record(path: Path, case: Case, model: Path, budget: float | None) -> No
         beside.write_text(json.dumps(plain(document), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
+    """A value as JSON has it; null if it could not be had."""
     from budgetforest.acquisition.session import UNAVAILABLE
 
     return None if value is UNAVAILABLE else plain(value)

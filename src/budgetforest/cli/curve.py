@@ -14,6 +14,7 @@ from budgetforest.cli.inputs import (
     model_argument,
     open_source,
     target_option,
+    tell_lacks,
 )
 from budgetforest.cli.output import (
     OutFile,
@@ -46,21 +47,24 @@ def curve(
 
     Without DATA: the mean cost on validation rows, and the error to expect on new rows.
     """
+    from budgetforest.report.curve import cost_error_curve, forest_of
+    from budgetforest.report.missing import lacks_of
+
     loaded = load_model(model, budget)
     if data is None and sql is None:
         if plot is not None:
             raise click.UsageError("--plot needs rows with labels: name DATA")
         title = "expected on new rows; error with its 95% interval"
-        _write(title, [(p.cost, p.cost, p.error, p.low, p.high, str(p)) for p in loaded.path_], as_json)
+        lines = [(p.cost, p.cost, p.error, p.low, p.high, forest_of(loaded, p)) for p in loaded.path_]
+        _write(title, lines, as_json)
         return
-    from budgetforest import cost_error_curve
-
     rows = labelled_rows(open_source(data, sql, database), loaded, target, unseen=unseen)
     measured = cost_error_curve(loaded, rows.table, rows.labels)
     errors = [measured.at(point) for point in measured.budget]
     columns = measured.budget, measured.cost, *zip(*errors, strict=True), measured.what
     title = f"{len(rows.labels)} rows; error with its 95% interval"
     _write(title, list(zip(*columns, strict=True)), as_json)
+    tell_lacks(lacks_of(loaded.acquired_features(rows.table), rows.table.matrix), loaded.forest_)
     if plot is not None:
         with written_whole(plot) as beside:
             measured.plot().figure.savefig(beside)

@@ -15,6 +15,8 @@ from budgetforest.runtime.errors import InvalidData, InvalidParameter
 if TYPE_CHECKING:
     from budgetforest.files.learning import Labelled
     from budgetforest.files.source import Source
+    from budgetforest.report.missing import Lacks
+    from budgetforest.trees.forest import Forest
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -53,13 +55,7 @@ def data_options(command: Command) -> Command:
     command = click.option("--sql", metavar="QUERY", help='Rows of a query instead of a file: "select ..."')(
         command
     )
-    command = click.option(
-        "--decimal",
-        type=click.Choice([".", ","]),
-        expose_value=False,
-        callback=_note,
-        help="The decimal sign of text files; the other one parts thousands.",
-    )(command)
+    command = decimal_options(command)
     command = click.option(
         "--encoding",
         metavar="NAME",
@@ -70,18 +66,38 @@ def data_options(command: Command) -> Command:
     return click.argument("data", type=DATA, required=False)(command)
 
 
+def decimal_options(command: Command) -> Command:
+    """Which sign stands before decimals, or which one parts thousands: the same, said in two ways."""
+    for name, told in (
+        ("--thousands", "The sign that parts thousands; the other one is the decimal sign."),
+        ("--decimal", "The decimal sign of numbers in texts; the other one parts thousands."),
+    ):
+        command = click.option(
+            name, type=click.Choice([".", ","]), expose_value=False, callback=_note_sign, help=told
+        )(command)
+    return command
+
+
 DECIMAL, ENCODING = "budgetforest.decimal", "budgetforest.encoding"
 
 
-def _note(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    ctx.meta[f"budgetforest.{param.name}"] = value
+def _note_sign(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    from budgetforest.files.thousands import OTHER
+
+    known = ctx.meta.setdefault(DECIMAL, None)
+    if value is None:
+        return
+    decimal = value if param.name == "decimal" else OTHER[value]
+    if known not in (None, decimal):
+        raise click.UsageError(f"--decimal and --thousands are both {value!r}; give one of them.", ctx)
+    ctx.meta[DECIMAL] = decimal
 
 
 def _note_encoding(ctx: click.Context, param: click.Parameter, name: str | None) -> None:
     from budgetforest.files.encoding import codec_of
 
     try:
-        _note(ctx, param, codec_of(name) if name is not None else None)
+        ctx.meta[ENCODING] = codec_of(name) if name is not None else None
     except InvalidParameter as error:
         raise click.BadParameter(str(error)) from None
 
@@ -213,3 +229,9 @@ def tell_unlabelled(rows: int, target: str) -> None:
     """Say how many rows had no label."""
     if rows:
         click.echo(f"note: {rows} rows without a label in {target!r} are left out", err=True)
+
+
+def tell_lacks(lacks: Lacks | None, forest: Forest) -> None:
+    """Say what rows lacked that they asked for, if there were any."""
+    if lacks and (told := lacks.told(forest.schema.names)):
+        click.echo(f"note: {told}", err=True)

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from budgetforest.cli.inputs import data_options, load_model, model_argument, open_source, unseen_option
+from budgetforest.cli.inputs import (
+    data_options,
+    load_model,
+    model_argument,
+    open_source,
+    tell_lacks,
+    unseen_option,
+)
 from budgetforest.cli.output import (
     OutFile,
     WritingCommand,
@@ -28,6 +35,7 @@ if TYPE_CHECKING:
     from budgetforest.files.applying import Reader
     from budgetforest.files.source import Block, Source
     from budgetforest.inference.predict import Answers
+    from budgetforest.report.missing import Lacks
     from budgetforest.runtime.arrays import Flags
     from budgetforest.trees.forest import Forest
 
@@ -122,21 +130,25 @@ def _answers(
 ) -> Iterator[Result]:
     """The answers for every block of rows, in a certain shape; some blocks are in work at the same time."""
     from budgetforest.inference.predict import answerer
+    from budgetforest.report.missing import lacks_of
     from budgetforest.runtime.progress import late_progress
 
     forest = model.forest_
     answers_for = answerer(forest, model._answer(answer))
 
-    def work(block: Block) -> tuple[Result, int]:
-        given = answers_for(reader.matrix(block), None)
+    def work(block: Block) -> tuple[Result, int, Lacks]:
+        rows = reader.matrix(block)
+        given = answers_for(rows, None)
         copied = {name: [text or "" for text in block.texts[place]] for name, place in kept.items()}
-        return shape(forest, copied, given), block.upto
+        return shape(forest, copied, given), block.upto, lacks_of(given.ledger.acquired, rows)
 
-    threads = min(os.cpu_count() or 1, THREADS)
+    threads, lacks = min(os.cpu_count() or 1, THREADS), None
     with late_progress("predicting", reader.source.size) as tell, ThreadPoolExecutor(threads) as pool:
-        for shaped, upto in _in_order(pool, work, reader.blocks(), threads + 1):
+        for shaped, upto, here in _in_order(pool, work, reader.blocks(), threads + 1):
+            lacks = lacks.plus(here) if lacks else here
             yield shaped
             tell(upto)
+    tell_lacks(lacks, forest)
 
 
 def _in_order(

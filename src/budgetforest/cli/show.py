@@ -44,6 +44,7 @@ def show(model: Path, budget: float | None, number: int | None, certificates: bo
 
 def _document(model: Any) -> dict[str, Any]:
     """All that is shown, as data."""
+    from budgetforest.report.curve import NOTHING, forest_of
     from budgetforest.trees.forest import Voting
 
     schema, costs, told = model.forest_.schema, model.costs_, model.summary()
@@ -76,10 +77,10 @@ def _document(model: Any) -> dict[str, Any]:
                 "error": p.error,
                 "low": p.low,
                 "high": p.high,
-                "trees": p.trees,
-                "forest": str(p),
+                "trees": 0 if forest == NOTHING else p.trees,
+                "forest": forest,
             }
-            for p in model.path_
+            for p, forest in ((p, forest_of(model, p)) for p in model.path_)
         ],
         "verdict": told.sentence,
         "by_class": [each._asdict() for each in told.classes],

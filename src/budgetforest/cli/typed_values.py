@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from budgetforest.runtime.errors import InvalidValue
@@ -30,8 +31,8 @@ def is_outside(value: Any, name: str, model: Any) -> bool:
     return reach is not None and isinstance(value, float) and not reach[0] <= value <= reach[1]
 
 
-def value_of(text: str, name: str, model: Any) -> Any:
-    """What a person typed, as the feature has it."""
+def value_of(text: str, name: str, model: Any, decimal: str | None = None) -> Any:
+    """What a person typed, as the feature has it; ``decimal`` is the decimal sign, if somebody says so."""
     from budgetforest.acquisition.session import UNAVAILABLE
     from budgetforest.files.coding import UNSEEN, Coder
 
@@ -44,13 +45,28 @@ def value_of(text: str, name: str, model: Any) -> Any:
         if code == UNSEEN:
             raise InvalidValue(f"{name!r} is {text!r}; it must be one of {kind_of(name, model)}, or unknown")
         return categories[int(code)]
+    pointed = _with_point(text, name, decimal)
     try:
-        number = float(text.replace(",", "."))
+        number = float(pointed)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
         raise InvalidValue(f"{name!r} is {text!r}; it must be a finite number, or unknown")
     return number
+
+
+def _with_point(text: str, name: str, decimal: str | None) -> str:
+    """A number whose decimal sign is a point, as it is where nothing else is said."""
+    from budgetforest.data.costs import both_readings, like_thousands
+    from budgetforest.files.thousands import OTHER
+
+    if decimal is None and re.fullmatch(like_thousands(","), text):
+        thousands, decimals = both_readings(text, ",")
+        raise InvalidValue(
+            f"{name!r} is {text!r}: is that {thousands} or {decimals}? Write one of these, or say with "
+            "--decimal which sign the comma is"
+        )
+    return (text.replace(OTHER[decimal], "") if decimal else text).replace(",", ".")
 
 
 def is_category(text: str, name: str, model: Any) -> bool:

@@ -12,6 +12,7 @@ from budgetforest.files.coding import UNSEEN, Coder, brief
 from budgetforest.files.header import place_of
 from budgetforest.files.learning import Labelled, ProgressCallback, coded
 from budgetforest.files.source import Block, Source
+from budgetforest.files.thousands import Doubts, refuse_thousands
 from budgetforest.runtime.arrays import Floats
 from budgetforest.runtime.errors import InvalidData, InvalidValue
 
@@ -59,6 +60,7 @@ class Reader:
     def blocks(self) -> Iterator[Block]:
         """All rows as they are, block by block."""
         numeric = [self.columns[c] for c in self._numeric]
+        refuse_thousands(self.source, Doubts(numeric))
         return self.source.blocks(numeric, self._texts, self.schema.missing)
 
     def pieces(self) -> Iterator[Piece]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, product
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from budgetforest.data.costs import both_readings, like_thousands
 from budgetforest.data.table import MISSING, Schema, Table
 from budgetforest.files.coding import Coder, LearningCoder, brief, labels_of
 from budgetforest.files.header import place_of
-from budgetforest.files.source import Block, Source, Wanted
+from budgetforest.files.source import Block, Source
+from budgetforest.files.thousands import Doubts
 from budgetforest.runtime.arrays import FEW_CLASSES, MAX_CODES, Floats
 from budgetforest.runtime.errors import InvalidData, UnusualData, warn
 
@@ -82,7 +82,8 @@ def learn_rows(
     }
     missing = tuple(dict.fromkeys([*MISSING, *wish.missing]))
     nominal = named | _texts(source, [j for j in features if j not in named], missing, listener)
-    _refuse_thousands(source, [j for j in features if j not in nominal], listener)
+    for j, message in Doubts([j for j in features if j not in nominal]).about(source):
+        listener.refuse(j, message)
     rows = _collect(source, target, features, nominal & set(features), missing, tell, listener)
     if target not in named:
         _refuse_decimals(rows.labels, target, wish.target, listener)
@@ -145,34 +146,6 @@ def _is_text(source: Source, column: int, listener: Listener) -> bool | None:
     except InvalidData as error:
         listener.refuse(column, str(error))
         return True
-
-
-def _refuse_thousands(source: Source, columns: Sequence[int], listener: Listener) -> None:
-    """Refuse numbers as 1.200 beside 950, unless others as 7.27 show that their sign is a decimal one.
-
-    Only in files whose delimiter is no comma: elsewhere a point is a decimal sign.
-    """
-    if not source.decimal_comma or source.decimal or not columns:
-        return
-    counts = []
-    for j in columns:
-        for sign in ".,":
-            like = f"regexp_full_match(trim(n{j}), '{like_thousands(sign)}')"
-            counts += [f"count_if({like})", f"count_if(contains(n{j}, '{sign}'))"]
-            counts += [f"count_if(regexp_full_match(trim(n{j}), '[0-9]+'))", f"min(n{j}) filter ({like})"]
-    with source.opened(Wanted((), tuple(columns), ())) as rows:
-        [found] = rows.connection.sql(f"select {', '.join(counts)} from ({rows.query}\n)").fetchall()
-    for at, (j, sign) in enumerate(product(columns, ".,")):
-        unclear, written, whole, cell = found[4 * at : 4 * at + 4]
-        # 0.125 and 7.27 are none but decimals
-        if whole and unclear and unclear == written:
-            other = {".": ",", ",": "."}[sign]
-            thousands, decimals = both_readings(cell.strip(), sign)
-            listener.refuse(
-                j,
-                f"column {source.names[j]!r} of {source.name} has {cell!r} beside whole numbers: is that "
-                f"{thousands} or {decimals}? Say so with --decimal {other!r} or --decimal {sign!r}",
-            )
 
 
 def _are_decimals(cells: Collection[str]) -> bool:

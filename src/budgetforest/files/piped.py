@@ -15,6 +15,7 @@ from typing import BinaryIO
 from budgetforest.files.delimited import TextSource
 from budgetforest.files.header import LONGEST, header_of
 from budgetforest.files.source import Block, Source
+from budgetforest.files.thousands import Doubts, refuse_thousands
 from budgetforest.runtime.errors import InvalidData
 
 CHUNK = 1 << 24
@@ -38,7 +39,7 @@ class Piped(Source):
         self, numeric: Sequence[int], texts: Sequence[int], missing: tuple[str, ...]
     ) -> Iterator[Block]:
         """All rows, part by part."""
-        upto = 0
+        upto, doubts = 0, Doubts(numeric)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows.csv"
             for text, lines in self._parts():
@@ -47,6 +48,7 @@ class Piped(Source):
                 header = self.header._replace(lines=lines)
                 opened = partial(io.BytesIO, text)
                 part = TextSource(self.name, header, path, 1, opened, decimal=self.decimal)
+                refuse_thousands(part, doubts)
                 before = upto
                 for block in part.blocks(numeric, texts, missing):
                     upto = before + block.upto

@@ -10,12 +10,14 @@ import html
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from budgetforest.report.facts import Facts, gather
 from budgetforest.runtime.arrays import Anything
 from budgetforest.runtime.atomic import replacing
 from budgetforest.runtime.errors import MissingExtra, UnusualData, warn
+
+if TYPE_CHECKING:
+    from budgetforest.report.facts import Facts
 
 TITLE = "What the forest asks, and what it pays"
 
@@ -64,6 +66,8 @@ def report(
     meets until its label is certain, other classifiers for every feature. ``files`` are
     listed before the parameters: where the model and the rows come from. Warns if training has seen the rows.
     """
+    from budgetforest.report.facts import gather
+
     try:
         from budgetforest.report.page import render
     except ImportError:

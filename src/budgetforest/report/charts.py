@@ -24,7 +24,7 @@ stand at its edge, with their cost beside them, so that they do not squeeze the 
 ROOM = 1.15
 """Where there are such points the path ends a little before the edge."""
 SAID = {
-    "curve": "Error against mean cost of a row, for every forest of the path",
+    "curve": "Error against mean cost of a {row}, for every forest of the path",
     "exit-cost": "Share of rows by what they had paid",
     "exit-features": "Share of rows by how many features they had acquired",
     "exit-trees": "Share of rows by the share of trees that had spoken",
@@ -35,18 +35,18 @@ SAID = {
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 
 
-def charts(chosen: int, edge: float, peer: Peer | None) -> dict[str, dict[str, Any]]:
+def charts(chosen: int, edge: float, peer: Peer | None, row_name: str) -> dict[str, dict[str, Any]]:
     """Every chart by the name of its place on the page; ``edge`` is where the axis of costs ends."""
     at = alt.param(name="at", value=chosen)
     drawn = {
-        "curve": _curve(at, chosen, edge, peer),
+        "curve": _curve(at, chosen, edge, peer, row_name),
         "exit-cost": _histogram(at, "cost", "paid", ".3~r"),
         "exit-features": _histogram(at, "features", "features acquired", ".3~r", middle=0.5),
         "exit-trees": _histogram(at, "trees", "trees that had spoken", "~%", [0, 1]),
         "calibration": _calibration(at),
         "flow": _flow(at),
     }
-    return {name: _styled(chart, SAID[name]).to_dict() for name, chart in drawn.items()}
+    return {name: _styled(chart, SAID[name].format(row=row_name)).to_dict() for name, chart in drawn.items()}
 
 
 def edge_of(path: Sequence[float], others: Sequence[float]) -> float:
@@ -90,9 +90,9 @@ def _upright(title: str, **axis: Any) -> Any:
     return alt.Axis(title=title, titleAngle=0, titleAlign="right", titleX=-6, titleY=-14, **axis)
 
 
-def _curve(at: Any, chosen: int, edge: float, peer: Peer | None) -> Any:
+def _curve(at: Any, chosen: int, edge: float, peer: Peer | None, row_name: str) -> Any:
     """Cost against error along the path, with the forest in view and what it is compared with."""
-    axis = {"title": "mean cost of a row", "axis": alt.Axis(grid=False, tickCount=8)}
+    axis = {"title": f"mean cost of a {row_name}", "axis": alt.Axis(grid=False, tickCount=8)}
     axis["scale"] = alt.Scale(domain=[0, edge], nice=False)
     cost, shown = alt.X("cost:Q", **axis), alt.X("shown:Q", **axis)
     error = alt.Y("error:Q", axis=_upright("error", format=".0%", tickCount=6))

@@ -17,6 +17,7 @@ import numpy as np
 from budgetforest.runtime.arrays import Anything, Flags, Floats, Ids
 from budgetforest.runtime.errors import InvalidData, InvalidParameter, MissingExtra
 from budgetforest.runtime.progress import late_progress
+from budgetforest.selection.candidates import Point
 
 RESAMPLES = 500
 """Bootstrap repetitions behind an interval."""
@@ -139,7 +140,7 @@ def cost_error_curve(model: Anything, X: Anything, y: Anything, *, name: str = "
         return np.zeros(len(y)), (y != common).astype(np.float64)
 
     what = free_forest(model)
-    free = Choice(what or "no feature", 0.0, np.inf, measured(FREE) if what else idle)
+    free = Choice(what or NOTHING, 0.0, np.inf, measured(FREE) if what else idle)
     forests = [  # the model's own order decides which is taken
         Choice(str(p), p.cost, -float(place), measured(p.cost))
         for place, p in enumerate(model.path_)
@@ -150,6 +151,13 @@ def cost_error_curve(model: Anything, X: Anything, y: Anything, *, name: str = "
 
 FREE = math.ulp(0.0)
 """The least budget there is: for it nothing can be bought."""
+NOTHING = "no feature"
+"""What is used there if no feature is free: the most common class."""
+
+
+def forest_of(model: Anything, point: Point) -> str:
+    """What a point of a model's path uses, for people."""
+    return str(point) if point.cost or free_forest(model) else NOTHING
 
 
 def free_forest(model: Anything) -> str:

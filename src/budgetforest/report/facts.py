@@ -14,17 +14,18 @@ import numpy as np
 from budgetforest import __version__
 from budgetforest.inference.predict import charge, scores
 from budgetforest.inference.trace import Trace, trace_of
-from budgetforest.report.curve import FREE, free_forest
+from budgetforest.report.curve import FREE, NOTHING, free_forest
 from budgetforest.report.examples import Story, representative, stories_of
 from budgetforest.report.exits import Bar, Calibrated, calibration, histograms
 from budgetforest.report.flow import FlowBlock, flow_of
+from budgetforest.report.missing import Lacks, lacks_of
 from budgetforest.report.sample import Rows, rows_of, seen_share
 from budgetforest.report.spending import Spending, by_feature, by_group
-from budgetforest.runtime.arrays import Anything, Flags, Floats, Ids
+from budgetforest.runtime.arrays import Anything, Counts, Flags, Floats, Ids
 from budgetforest.runtime.errors import UnusualData
 from budgetforest.runtime.progress import late_progress
 from budgetforest.selection.estimate import interval
-from budgetforest.selection.verdict import verdict_on
+from budgetforest.selection.verdict import by_class, verdict_on
 from budgetforest.trees.convert import from_sklearn
 from budgetforest.trees.forest import Answer, Forest, first_trees
 
@@ -33,7 +34,7 @@ MOST_POINTS = 40
 SEEN = 0.1
 """From this share of rows on that training has seen, people are told."""
 MOST_CLASSES = 12
-"""Classes in the confusion matrix; the rarer ones are counted as others."""
+"""Classes in the confusion matrix; the rarer ones are counted as others there, and only there."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,8 @@ class Facts:
     """Whether these are so many that errors seem smaller than they are."""
     verdicts: list[str]
     """Of every forest: whether it is better than the most common class."""
+    lacks: list[str]
+    """Of every forest: what rows asked for and lacked, in a sentence; nothing if there was nothing."""
     currency: str
     """What stands before prices, maybe nothing."""
     row_name: str
@@ -120,6 +123,8 @@ class Facts:
     confusion_classes: list[str]
     confusion: list[list[list[int]]]
     """Counts by truth, then by label."""
+    by_class: list[list[tuple[float | None, float | None]]]
+    """Recall and precision of every class; None where there are no rows."""
     flow: list[FlowBlock]
     stories: list[Story]
     certificates: list[TreeBound]
@@ -183,6 +188,7 @@ def gather(
             _verdict(course.labels, rows.truth, model.classes_.tolist(), common, point)
             for course, point in zip(courses, points, strict=True)
         ],
+        lacks=[_lacks(course, rows.X).told(names, row_name) for course in courses],
         currency=currency,
         row_name=row_name,
         peer=_peer(baseline, rows, model),
@@ -192,7 +198,10 @@ def gather(
         exits=histograms(courses, [m.forest.n_trees for m in measured]),
         calibration=calibration(courses, rows.truth),
         confusion_classes=confusion_classes,
-        confusion=[_confusion(shown[rows.truth], shown[c.labels]) for c in courses],
+        confusion=[
+            _confusion(shown[rows.truth], shown[c.labels], len(confusion_classes)).tolist() for c in courses
+        ],
+        by_class=[_by_class(_confusion(rows.truth, c.labels, len(classes)), classes) for c in courses],
         flow=flow_of(courses, names),
         stories=stories_of(courses, rows.X, rows.truth, rows.number, picked, model.forest_.schema),
         certificates=[_bound(certificate) for certificate in model.certificates_],
@@ -223,7 +232,7 @@ def _forests(model: Any) -> Iterator[tuple[float | None, str, Forest]]:
     if what := free_forest(model):
         yield 0.0, what, model.at_budget(FREE).forest_
     elif own.n_trees:
-        yield 0.0, "no feature", first_trees(own, 0)
+        yield 0.0, NOTHING, first_trees(own, 0)
     useful = [point for point in model.path_ if point.cost > 0]  # NaN without validation rows
     kept = np.unique(np.linspace(0, len(useful) - 1, min(len(useful), MOST_POINTS)).round().astype(int))
     for point in (useful[k] for k in kept):
@@ -288,25 +297,37 @@ def _shown_classes(truth: Ids, classes: Sequence[str]) -> tuple[Ids, list[str]]:
     return place, [*(classes[c] for c in kept), f"{len(classes) - len(kept)} others"]
 
 
-def _confusion(truth: Ids, label: Ids) -> list[list[int]]:
-    k = int(max(truth.max(), label.max())) + 1
-    counts: list[list[int]] = np.bincount(truth * k + label, minlength=k * k).reshape(k, k).tolist()
-    return counts
+def _confusion(truth: Ids, label: Ids, k: int) -> Counts:
+    """(k, k) how many rows there are by truth, then by label."""
+    return np.bincount(truth * k + label, minlength=k * k).reshape(k, k)
+
+
+def _by_class(confusion: Counts, classes: Sequence[str]) -> list[tuple[float | None, float | None]]:
+    return [(_known(each.recall), _known(each.precision)) for each in by_class(confusion, classes)]
+
+
+def _known(figure: float) -> float | None:
+    return figure if math.isfinite(figure) else None
 
 
 def _verdict(label: Ids, truth: Ids, classes: Sequence[Any], common: int, point: Figures) -> str:
     if point.trees == 0:
         return f"It always answers {str(classes[common])!r}, which is wrong for {point.error:.1%}."
-    k = len(classes)
-    counts = np.bincount(truth * k + label, minlength=k * k).reshape(k, k)
+    counts = _confusion(truth, label, len(classes))
     return str(verdict_on(counts, classes, common, len(truth), (point.error, point.low, point.high)))
+
+
+def _lacks(course: Trace, X: Floats) -> Lacks:
+    acquired = np.zeros(X.shape, bool)
+    row, step = np.nonzero(course.order >= 0)
+    acquired[row, course.order[row, step]] = True
+    return lacks_of(acquired, X)
 
 
 def _bound(certificate: Any) -> TreeBound:
     if not math.isfinite(certificate.lower_bound):  # a tree that the theorem does not speak of
         return TreeBound(float(certificate.max_cost), None, None, None)
-    figures = (float(figure) for figure in certificate[1:])
-    return TreeBound(float(certificate.max_cost), *(f if math.isfinite(f) else None for f in figures))
+    return TreeBound(float(certificate.max_cost), *(_known(float(figure)) for figure in certificate[1:]))
 
 
 def _prices(courses: Sequence[Trace], costs: Any, names: Sequence[str]) -> list[tuple[str, float, str]]:

@@ -70,6 +70,8 @@
     const plain = facts.peer ? `${facts.peer.name} would pay ${money(1000 * facts.peer.cost)}` : `the same forest with every tree asked would pay ${money(1000 * p.full_cost)}`;
     put("worth", `For 1,000 ${facts.row_name}s that is ${money(1000 * p.cost)}; ${plain}, and every feature would cost ${money(1000 * facts.total_cost)}.`);
     put("verdict", facts.verdicts[at]);
+    put("lacks", facts.lacks[at]);
+    byId("lacks").hidden = facts.lacks[at] === "";
     put("f-error", percent(p.error));
     put("f-interval", `${percent(p.low)} to ${percent(p.high)}`);
     put("f-cost-name", `Cost of a ${facts.row_name}`);
@@ -128,14 +130,9 @@
       });
       return within("tr", [make("th", names[truth]), ...cells]);
     });
-    const counts = facts.confusion[at];
-    const said = names.map((_, label) => counts.reduce((sum, row) => sum + (row[label] ?? 0), 0));
-    const share = (part, all) => (all ? percent(part / all) : "–");
-    fill("by-class", names.map((name, c) => {
-      const row = counts[c] ?? [];
-      const own = row.reduce((sum, count) => sum + count, 0);
-      return within("tr", [named(name), number(whole.format(own)), number(share(row[c] ?? 0, own)), number(share(row[c] ?? 0, said[c]))]);
-    }));
+    const shown = (share) => number(share === null ? "–" : percent(share));
+    fill("by-class", facts.by_class[at].map(([recall, precision], c) =>
+      within("tr", [named(facts.classes[c]), number(whole.format(facts.class_rows[c])), shown(recall), shown(precision)])));
     byId("confusion").style.setProperty("--classes", names.length);
     // a wide matrix takes the whole width, its heads stand upright
     byId("confusion").closest("section").classList.toggle("wide-matrix", names.length > 6);

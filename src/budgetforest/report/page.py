@@ -31,7 +31,7 @@ def render(facts: Facts) -> str:
         policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src {_digest(vega)} {_digest(own)}",
         style=_part("page.css"),
         facts=_inert(dataclasses.asdict(facts)),
-        charts=_inert(charts(facts.chosen, _edge(facts), facts.peer)),
+        charts=_inert(charts(facts.chosen, _edge(facts), facts.peer, facts.row_name)),
         vega=vega,
         script=own,
     )
@@ -40,7 +40,9 @@ def render(facts: Facts) -> str:
 def _edge(facts: Facts) -> float:
     """Where the axis of costs ends."""
     asked = [point.full_cost for point in facts.points]
-    return edge_of([point.cost for point in facts.points], asked + ([facts.peer.cost] if facts.peer else []))
+    asked += [facts.peer.cost] if facts.peer else []
+    # figures of the page have six digits, and none that is rounded up stands beyond
+    return (1 + 1e-5) * edge_of([point.cost for point in facts.points], asked)
 
 
 def _part(name: str) -> str:
