@@ -30,7 +30,8 @@ that were measured (`refit=False`); those of the default are below.
 
 Fewer than 300 held-out rows (of a fit on 600) do not judge alone: training rows take their turn, judged by
 forests grown without them; their intervals count half of the rows, a factor chosen on 20 other splits
-(with all rows they covered 83 %). *Too high by* is the mean of estimate minus error on new rows, in standard errors of the estimate. *Covers*: how often the 95 % interval that is shown holds the error on new rows.
+(with all rows they covered 83 %). *Too high by* is the mean of estimate minus error on new rows, in standard errors
+of the estimate. *Covers*: how often the 95 % interval that is shown holds the error on new rows.
 """
 
 AGAIN = """

@@ -265,6 +265,7 @@ PYTHON = re.compile(r"\w=|\bNone\b|\b[a-z]+_[a-z]+|\bX\b|Traceback|\bfit\b")
             0,
             "--confidence 0.9: without effect on --method paper; take --method auto",
         ),
+        (["--no-refit", "--method", "paper"], 0, "--no-refit: without effect on --method paper"),
         (["--max-disagreement", "0.001"], 0, "--max-disagreement 0.001 at confidence 0.95 cannot be shown"),
         (["--answer", "proba", "--max-disagreement", "0.1"], 0, "take --answer label"),
         (["--budget", "nan"], 2, "'nan' is not a number"),
@@ -283,6 +284,15 @@ def test_train_speaks_of_options(folder, tmp_path, options, code, message):
     done = run(*train, "--out", tmp_path / "m.safetensors", *options)
     assert (done.exit_code, message in done.stderr) == (code, True), done.stderr
     assert not PYTHON.search(done.stderr)
+
+
+@pytest.mark.parametrize(("option", "refit"), [("--refit", True), ("--no-refit", False)])
+def test_validation_rows_may_be_left_out_of_the_trees(folder, tmp_path, option, refit):
+    train = ("train", folder / "train.csv", "--target", "state", "--drop", "id", "--max-trees", "4")
+    ok(*train, "--out", tmp_path / "m.safetensors", option)
+    trained, _ = read_result(tmp_path / "m.safetensors")
+    assert trained.summary["parameters"]["refit"] is refit
+    assert any(point.recipe.refit for point in trained.path) is refit
 
 
 def test_a_checkpoint_of_another_training_is_named_by_its_option(folder, tmp_path):

@@ -13,6 +13,7 @@ import click
 HERE = {
     "validation=(X, y)": "--validation FILE",
     "validation_fraction=": "a share of ",
+    "refit=False": "--no-refit",
     "leave out columns that are no features": "leave out columns that are no features with --drop",
 }
 """What has no option, or another value."""
