@@ -120,13 +120,14 @@ def page(found: list[dict], splits: int) -> Iterable[str]:
         yield _line("**all**", f"{ROWS[rows]:,}", [r for r in found if r["rows"] == rows])
     yield _line("**all**", "both", found)
     yield AGAIN
-    yield "| data | fit on | error | grown again | difference | cost told | paid | grown again | shown too high by |"
-    yield "|---" * 9 + "|"
+    yield "| data | fit on | error | grown again | difference | cost told | paid | grown again | shown too high by | covers |"
+    yield "|---" * 10 + "|"
     for rows in ROWS:
         for title in dict.fromkeys(row["data"] for row in found):
             yield _again(
                 title, f"{ROWS[rows]:,}", [r for r in found if r["data"] == title and r["rows"] == rows]
             )
+    yield _again("**all**", "both", found)
 
 
 def _again(title: str, rows: str, found: list[dict]) -> str:
@@ -140,7 +141,9 @@ def _again(title: str, rows: str, found: list[dict]) -> str:
     high = np.mean((column["shown"] - column["new again"]) / error)
     errors = " | ".join(f"{column[name].mean():.4f}" for name in names[:2])
     costs = " | ".join(f"{column[name].mean():.3f}" for name in names[2:5])
-    return f"| {title} | {rows} | {errors} | {apart.mean():+.4f} ± {spread:.4f} | {costs} | {high:+.2f} |"
+    covers = np.mean([row["low"] <= row["new again"] <= row["high"] for row in found])
+    change = f"{apart.mean():+.4f} ± {spread:.4f}"
+    return f"| {title} | {rows} | {errors} | {change} | {costs} | {high:+.2f} | {covers:.0%} |"
 
 
 def _line(title: str, rows: str, found: list[dict]) -> str:
