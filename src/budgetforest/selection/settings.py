@@ -88,7 +88,7 @@ def measured_share(weight: float, settings: Settings) -> float:
     return min(1.0, ENOUGH_MEASURED / (weight * settings.unit)) if settings.auto else 1.0
 
 
-ENOUGH_MATCHED = 2048
+ENOUGH_MATCHED = 1024
 """Training rows at most on which a forest that is grown again is matched with the measured one."""
 
 
