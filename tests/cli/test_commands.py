@@ -760,6 +760,7 @@ def test_ctrl_c_at_a_question(folder):
         heard = ""
         while not heard.endswith("or unknown:"):
             heard += running.stderr.read(1)
+        time.sleep(0.5)  # it begins to read after it has asked
 
     interrupted(["-m", "budgetforest", "acquire", "model.safetensors"], asked, cwd=folder)
 
