@@ -24,7 +24,6 @@ from budgetforest.runtime.arrays import Flags, Floats, Ids, Keys, Matrix
 from budgetforest.runtime.simd import LANES
 from budgetforest.runtime.threads import leave_if_alone, number_of
 from budgetforest.trees.forest import BELIEF, Answer, Context, Forest, odds_for, shares, vote_pull_of
-from budgetforest.trees.odds import Odds
 from budgetforest.trees.tree import MISSING_LEFT, UNSEEN
 from budgetforest.trees.walk import sides_for, visit_all_sides, visit_leaves
 
@@ -59,18 +58,18 @@ def visitor(forest: Forest, n_rows: int) -> Visit:
     """A function that adds to rows' scores what all trees give, and notes the features they meet."""
     nodes, roots = forest.nodes, forest.roots
     if n_rows < WORTH_PACKING * LANES or len(nodes.branches):
-        return partial(_visit_one_by_one, forest, cache(partial(odds_for, forest)))
+        return partial(_visit_one_by_one, forest, cache(partial(means_of, forest)))
     votes, packed = votes_of(nodes, forest.least), cache(partial(signposts, nodes, roots))
     any_left = bool((nodes.route & MISSING_LEFT).any())
     unseen = np.unique(nodes.feature[nodes.route >= UNSEEN])
-    odds = cache(partial(odds_for, forest))
+    means = cache(partial(means_of, forest))
 
     def visit(part: Matrix, total: Floats, met: Keys) -> None:
         gaps = has_gaps(part)
         if gaps and len(unseen):
             lost: Any = np.isnan(part[:, unseen]).any(axis=1)
             if lost.any():
-                _visit_apart(partial(_visit_one_by_one, forest, odds), part, total, met, lost)
+                _visit_apart(partial(_visit_one_by_one, forest, means), part, total, met, lost)
                 _visit_apart(visit, part, total, met, ~lost)
                 return
         posts = packed(part.shape[1], any_left and gaps, part.dtype)
@@ -85,19 +84,38 @@ def has_gaps(part: Matrix) -> bool:
         return bool(np.isnan(part.sum())) and bool(np.isnan(part).any())
 
 
+class Means(NamedTuple):
+    """What it takes to average over lost values."""
+
+    until: np.ndarray[tuple[int], np.dtype[np.uint16]]
+    """(d) the share of its parent up to this child."""
+    votes: Floats
+    """(d, k) what every node would add as a leaf."""
+    pull: Floats
+    """(k) what takes the votes to the base rate when nothing is known."""
+    n_open: int
+    """How many trees are open at their root."""
+
+
+def means_of(forest: Forest) -> Means:
+    """Computed once, and only where values are lost."""
+    odds = odds_for(forest)
+    n_open = int(forest.open[forest.roots[:-1]].sum())
+    return Means(odds.until, forest.least.astype(np.float64), vote_pull_of(forest, odds), n_open)
+
+
 def _visit_one_by_one(
-    forest: Forest, odds: Callable[[], Odds], part: Matrix, total: Floats, met: Keys
+    forest: Forest, means: Callable[[], Means], part: Matrix, total: Floats, met: Keys
 ) -> None:
     """Row after row; those that lose their way go on all sides of what is lost."""
     lost = np.zeros(len(part), bool)
     visit_leaves(forest.nodes, forest.roots, forest.least, part, total, met, lost)
     if lost.any():
-        nodes, roots, until, pull = forest.nodes, forest.roots, odds().until, vote_pull_of(forest, odds())
-        votes, room = forest.least.astype(np.float64), sides_for(len(nodes.feature), total.shape[1])
-        n_open = int(forest.open[roots[:-1]].sum())
+        until, votes, pull, n_open = means()
+        nodes, room = forest.nodes, sides_for(len(votes), total.shape[1])
         _visit_apart(
             lambda X, scored, noted: visit_all_sides(
-                nodes, roots, until, votes, X, scored, noted, pull, n_open, room
+                nodes, forest.roots, until, votes, X, scored, noted, pull, n_open, room
             ),
             part,
             total,
