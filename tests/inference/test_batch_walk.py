@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from budgetforest.inference.batch_walk import IN_TURNS, signposts, visit_alike, votes_of
-from budgetforest.runtime.simd import LANES
+from budgetforest.inference.batch_walk import IN_TURNS, signposts, visit_alike, votes_of, workspace_for
+from budgetforest.runtime.simd import LANES, OCTET
 from budgetforest.trees.tree import MISSING_LEFT, MISSING_RIGHT, Tree, empty_tree
 from budgetforest.trees.walk import visit_leaves
 
@@ -74,3 +74,9 @@ def test_rows_in_bundles_get_what_single_rows_get(route, dtype, gaps, n_rows, n_
             np.testing.assert_array_equal(one, other)
     assert n_rows < LANES or len(np.unique(alone[0], axis=0)) > 3
     assert alone[1].any(axis=0).sum() == 2 or n_trees < 3
+
+
+def test_sums_beside_the_classes_begin_at_zero(monkeypatch):
+    """Eight are added at once whatever the classes; with what memory held before, the rest could overflow."""
+    monkeypatch.setattr(np, "empty", lambda shape, dtype=float: np.full(shape, 99, dtype))
+    assert not workspace_for(FEATURES, np.dtype(np.float32), OCTET).sums.any()

@@ -162,7 +162,7 @@ def workspace_for(n_features: int, dtype: Any, width: int) -> Workspace:
         np.empty(3 * most, np.uint64),
         np.empty(most, np.uint64),
         np.empty(IN_TURNS * LANES, np.int32),
-        np.empty((LANES, width)),
+        np.zeros((LANES, width)),
     )
 
 
