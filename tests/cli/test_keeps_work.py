@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import math
 
 import pytest
 from click.testing import CliRunner
@@ -179,6 +180,7 @@ def table(*cells):
     [
         (("1.200", "950"), "'1.200' beside whole numbers: is that 1200 or 1.2? Say so with --decimal ',' or"),
         (("1,200", "950"), "'1,200' beside whole numbers: is that 1200 or 1.2? Say so with --decimal '.' or"),
+        (("-1,200", "-950"), "'-1,200' beside whole numbers: is that -1200 or -1.2? Say so with"),
     ],
 )
 def test_thousands_in_data_are_asked_about(tmp_path, cells, told):
@@ -187,11 +189,11 @@ def test_thousands_in_data_are_asked_about(tmp_path, cells, told):
     refused = run(*train)
     assert refused.exit_code == 1
     assert told in refused.stderr
-    sign = cells[0][1]
+    sign, whole = cells[0][-4], float(cells[1])
     for decimal, value in ((sign, 1.2), ({".": ",", ",": "."}[sign], 1200.0)):
         ok(*train, "--decimal", decimal, "--force")
         [threshold] = thresholds(tmp_path / "m.safetensors")
-        assert threshold == pytest.approx((value + 950) / 2)
+        assert threshold == pytest.approx((math.copysign(value, whole) + whole) / 2)
         answers = ok("predict", tmp_path / "m.safetensors", tmp_path / "rows.csv", "--decimal", decimal)
         labels = [line.split(",")[0] for line in answers.stdout.splitlines()[1:]]
         assert labels == ["no", "yes"] * 20

@@ -11,7 +11,9 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from budgetforest import BudgetForestClassifier, InvalidParameter, load, save
 from budgetforest.data.rows import Rows, joined
 from budgetforest.data.table import Picked
-from budgetforest.selection.refit import NEAR, nearest
+from budgetforest.selection.candidates import Point, Recipe
+from budgetforest.selection.estimate import Estimate, interval
+from budgetforest.selection.refit import NEAR, foreseen, learnt, nearest
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -28,14 +30,38 @@ def pair():
     return fitted(refit=False), fitted()
 
 
-def test_cost_and_error_stay_those_measured(pair):
+def test_cost_stays_that_measured_and_the_error_is_told_a_little_lower(pair):
     measured, again = pair
     told = {point.cost: point for point in measured.path_}
     assert len(again.path_) > len(told) / 2  # thresholds that differed may be the same now
+    held_out = again._trained.summary["validation_rows"]
+    share = learnt(len(ROWS[0]) - held_out, len(ROWS[0]))
+    assert 0.95 < share < 1
     for point in again.path_:
-        measured_point = told[point.cost]
-        assert (point.error, point.trees) == (measured_point.error, measured_point.trees)
-    assert measured.summary().verdict == again.summary().verdict
+        before = told[point.cost]
+        assert point.trees == before.trees
+        assert point.error == pytest.approx(before.error * share if point.recipe.refit else before.error)
+        assert point.low < before.low < before.high
+        assert point.low <= point.error <= point.high
+    errors = [point.error for point in again.path_]
+    assert errors == sorted(errors, reverse=True)
+
+
+def test_the_error_told_falls_only_where_a_forest_was_grown_again():
+    grown = Recipe(cuts="blend", refit=True)
+    path = [
+        Point(grown._replace(refit=refit), 9, cost, 0.0)
+        for cost, refit in ((1.0, False), (2.0, True), (3.0, False))
+    ]
+    before = [
+        Estimate(budget, error, 0.0, 1.0)
+        for budget, error in ((1.0, 0.3), (2.0, 0.2), (3.0, 0.19), (math.inf, 0.1))
+    ]
+    after = foreseen(before, path, path[1], 0.9, 400)
+    assert [each.budget for each in after] == [1.0, 2.0, 3.0, math.inf]
+    # at a budget of 3 the measured forest stayed: it is told no worse than one that costs less
+    assert [each.error for each in after] == pytest.approx([0.3, 0.18, 0.18, 0.09])
+    assert after[1][2:] == pytest.approx(interval(0.18, 400))
 
 
 def test_training_rows_pay_as_much_as_before(pair):

@@ -204,7 +204,7 @@ def like_thousands(sign: str) -> str:
     >>> bool(re.fullmatch(like_thousands("."), "1.200")), bool(re.fullmatch(like_thousands("."), "0.125"))
     (True, False)
     """
-    return f"[1-9][0-9]{{0,2}}[{sign}][0-9]{{3}}"
+    return f"[-+]?[1-9][0-9]{{0,2}}[{sign}][0-9]{{3}}"
 
 
 def both_readings(cell: str, sign: str) -> tuple[str, str]:

@@ -18,7 +18,7 @@ CLEAR = f"bool_or({SIGNED}not regexp_full_match(trim({{cell}}), '{{like}}') end)
 """Whether a column has numbers that are decimals to everybody, as 0.125 and 7.27."""
 UNCLEAR = f"min({SIGNED}case when regexp_full_match(trim({{cell}}), '{{like}}') then {{cell}} end end)"
 """A number that is thousands to some."""
-WHOLE = "bool_or(regexp_full_match(trim({cell}), '[0-9]+'))"
+WHOLE = "bool_or(regexp_full_match(trim({cell}), '[-+]?[0-9]+'))"
 """Whether it has whole numbers."""
 
 Place = tuple[int, str]
