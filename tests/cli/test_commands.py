@@ -688,6 +688,17 @@ def test_the_last_lines_may_find_nobody_either(folder, tmp_path, shape):
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_ends_the_command_with_one_line(folder, unbuffered):
+    command = [sys.executable, "-m", "budgetforest", "show", str(folder / "model.safetensors")]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, env=os.environ | {"PYTHONUNBUFFERED": unbuffered}
+        )
+    assert (done.returncode, done.stderr) == (1, b"Error: [Errno 28] No space left on device\n")
+
+
 ENDLESS = """
 import time
 from budgetforest import BudgetForestClassifier, save

@@ -49,14 +49,22 @@ class Commands(click.Group):
                 sys.stdout.flush()  # what goes wrong with the last lines is told as well
                 return done
             except BrokenPipeError:
-                # what is still to be written goes nowhere, else Python would complain at its end
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                _write_no_more()
                 raise click.exceptions.Exit(CLOSED_PIPE) from None
             except (BudgetForestError, OSError) as error:
+                try:
+                    sys.stdout.flush()
+                except OSError:  # a full disk; the error itself may be another's
+                    _write_no_more()
                 raise click.ClickException(in_options(str(error))) from error
             except KeyboardInterrupt:
                 click.echo("stopped", err=True)
                 raise click.exceptions.Exit(INTERRUPTED) from None
+
+
+def _write_no_more() -> None:
+    """What is still to be written goes nowhere, else Python would complain at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_warning(message: Warning | str, *rest: Any) -> None:
