@@ -90,7 +90,8 @@ def weights_for(blocks: Sequence[MemberScores], unit: float) -> Floats:
         return float(own + pull * (apart @ apart) / 2), slope + pull * apart
 
     members = score.shape[1]
-    found = minimize(loss, np.ones(members), jac=True, method="L-BFGS-B", bounds=[(0.0, None)] * members)
+    # not L-BFGS: its threads of BLAS take most of the time of a small fit
+    found = minimize(loss, np.ones(members), jac=True, method="TNC", bounds=[(0.0, None)] * members)
     weights: Floats = np.rint(found.x * WEIGHTS) / WEIGHTS
     # if none of them helps, they are added up as they are
     return weights if weights.any() else np.ones(members)
