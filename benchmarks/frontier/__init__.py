@@ -5,7 +5,7 @@ A file of figures is written as soon as a set is measured, and the page and its 
 """
 
 import json
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -13,8 +13,8 @@ import numpy as np
 from rich.progress import Progress
 
 from benchmarks.frontier import page
-from benchmarks.frontier.cells import OURS, Methods, Run, begin, gather
-from benchmarks.methods import Method, methods
+from benchmarks.frontier.cells import OWN, Methods, Run, begin, gather
+from benchmarks.methods import methods
 from benchmarks.tasks import loaded
 from benchmarks.workers import workers
 
@@ -41,33 +41,29 @@ def run(
     quick: bool = False,
     again: bool = False,
     out: Path | None = None,
-    variants: Mapping[str, Method] | None = None,
 ) -> None:
     """Measure the named sets, or all, unless their figures are there, and write the page.
 
     Every run of a method on a split is kept in ``runs``, so that a comparison that was stopped goes on.
-    ``again``: measure budgetforest and its variants anew, beside the kept runs of the peers.
-    ``variants``: further methods of our own, by title, measured beside the others and not counted as peers.
+    ``again``: measure budgetforest anew, beside the kept runs of the peers.
     """
     docs, results = (out, out / "frontier") if out else (ROOT / "docs", ROOT / "benchmarks/results/frontier")
     results.mkdir(parents=True, exist_ok=True)
     names = tuple(names) or (QUICK if quick else SETS)
     wanted = [name for name in names if again or not _file(results, name).exists()]
-    variants = dict(variants or {})
-    anew = {OURS, *variants} if again else set()
+    anew = OWN if again else ()
     absent: list[str] = []
     with workers(quick=quick) as pool, Progress() as bars:
         begun = []
         for data in loaded(wanted, absent):
             keep = partial(kept, results / "runs" / (data.name + "-quick" * quick), anew)
-            jobs = begin(data, grouped(methods() | variants), pool, quick=quick, keep=keep)
+            jobs = begin(data, grouped(methods()), pool, quick=quick, keep=keep)
             begun.append((data, jobs))
             bar = bars.add_task(data.title, total=len(jobs))
             for job in jobs:
                 job.add_done_callback(lambda _, bar=bar: bars.advance(bar))
         for data, jobs in begun:
-            found = gather(data, jobs) | {"variants": list(variants)}
-            _file(results, data.name).write_text(json.dumps(found, indent=1) + "\n")
+            _file(results, data.name).write_text(json.dumps(gather(data, jobs), indent=1) + "\n")
     order = dict.fromkeys([*SETS, *names, *sorted(file.stem for file in results.glob("*.json"))])
     figures = [json.loads(file.read_text()) for name in order if (file := _file(results, name)).exists()]
     page.write(figures, absent, docs)
@@ -75,8 +71,9 @@ def run(
 
 def grouped(compared: Methods) -> list[Methods]:
     """Each method alone, but for those that share their trees."""
-    alone = [{title: method} for title, method in compared.items() if title not in page.PAPER]
-    return [*alone, {title: compared[title] for title in page.PAPER if title in compared}]
+    pairs = [[title for title in pair if title in compared] for pair in (OWN, page.PAPER)]
+    alone = [[title] for title in compared if not any(title in pair for pair in pairs)]
+    return [{title: compared[title] for title in titles} for titles in (*pairs, *alone) if titles]
 
 
 def kept(folder: Path, anew: Container[str], title: str, seed: int, make: Callable[[], Run]) -> Run:

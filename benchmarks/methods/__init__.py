@@ -78,6 +78,8 @@ class Model(NamedTuple):
     """From rows to their scores (n, k), the largest of which is the label, and what each row pays (n)."""
     rank: float | None = None
     """What the method would choose by, least first, if it has something better than validation errors."""
+    cost: float | None = None
+    """What rows pay on average by its own account, if validation rows cannot tell."""
 
 
 Method = Callable[[Task], Iterator[Model]]
@@ -116,7 +118,8 @@ def _offer(model: Model, task: Task) -> Choice:
 
     paid, loss = judged(task.validation)
     error = float(loss.mean()) if model.rank is None else model.rank
-    return Choice(model.what, float(paid.mean()), error, lambda: judged(task.test))
+    cost = float(paid.mean()) if model.cost is None else model.cost
+    return Choice(model.what, cost, error, lambda: judged(task.test))
 
 
 def forest_model(what: str, forest: Forest, answer: Answer = Answer.PROBA) -> Model:

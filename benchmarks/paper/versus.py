@@ -38,7 +38,7 @@ RUNS = 10
 PAPER, EXIT, AUTO = "BudgetRF", "BudgetRF, certain exit", "budgetforest"
 OURS = (PAPER, EXIT, AUTO)
 """The paper's method by either account of its cost, and the estimator as it is by default."""
-ELSEWHERE = ("CatBoost", "pools")
+ELSEWHERE = ("CatBoost", "pools", f"{AUTO}, ")
 """How the titles of methods begin that only ``make frontier`` measures, which may take longer."""
 THEIRS = ("CSTC", "ASTC", "random forest")
 """What the paper compares with."""

@@ -9,7 +9,8 @@ import pytest
 from benchmarks import frontier
 from benchmarks.data import load
 from benchmarks.frontier import cells, page
-from benchmarks.methods import Model, methods
+from benchmarks.frontier.cells import OURS
+from benchmarks.methods import methods
 from budgetforest.data.costs import read_costs
 
 pytestmark = pytest.mark.filterwarnings("ignore::budgetforest.BudgetForestWarning")
@@ -43,24 +44,24 @@ def figures(**errors):
     made = {
         title.replace("_", " "): {
             "at": [(e, e, e) for e in line],
-            "apart": [
-                (e - o, e - o - 0.05, e - o + 0.05) for e, o in zip(line, errors["budgetforest"], strict=True)
-            ],
+            "apart": {
+                own: [(e - o, e - o - 0.05, e - o + 0.05) for e, o in zip(line, errors[OURS], strict=True)]
+                for own in cells.OWN
+            },
         }
         for title, line in errors.items()
     }
     made["BudgetRF, certain exit"] = made["BudgetRF"]
-    budgets = [2.0**place for place in range(len(errors["budgetforest"]))]
+    made[cells.MEASURED] = made[OURS]
+    budgets = [2.0**place for place in range(len(errors[OURS]))]
     return {
         "title": "toy", "note": "", "rows": [4, 2, 2], "splits": 1,
-        "budgets": budgets, "methods": made, "variants": ["no idea"],
+        "budgets": budgets, "methods": made,
     }  # fmt: skip
 
 
-def test_the_peer_of_a_cell_errs_least_and_is_none_of_our_variants():
-    found = page.cells(
-        figures(budgetforest=[0.2, 0.2], BudgetRF=[0.4, 0.3], other=[0.3, 0.1], no_idea=[0.0, 0.0])
-    )
+def test_the_peer_of_a_cell_errs_least_and_is_not_our_own():
+    found = page.cells(figures(budgetforest=[0.2, 0.0], BudgetRF=[0.4, 0.3], other=[0.3, 0.1]))
     assert [(cell.peer, cell.theirs, cell.paper, cell.low) for cell in found] == [
         ("other", 0.3, 0.4, True),
         ("other", 0.1, 0.3, False),
@@ -81,41 +82,31 @@ def test_criteria_fail_where_they_must(other, paper, held):
     assert [holds for _, _, holds in page.criteria(found)] == held
 
 
-def constant(task):
-    """A method of one model: asks the first feature and errs always."""
-
-    def judge(X):
-        wrong = np.zeros((len(X), task.n_classes))
-        return wrong, np.full(len(X), task.costs.cost[0])
-
-    yield Model("constant", judge)
-
-
 def refuses(task):
     raise RuntimeError("measured again")
 
 
 def test_a_set_is_measured_once_and_the_page_is_written_from_files(tmp_path, monkeypatch):
     mpl.use("svg")
-    titles = (cells.OURS, *page.PAPER)
+    titles = (*cells.OWN, *page.PAPER)
     monkeypatch.setattr(frontier, "methods", lambda: {title: methods()[title] for title in titles})
-    frontier.run(["wdbc"], quick=True, out=tmp_path, variants={"a variant": constant})
+    frontier.run(["wdbc"], quick=True, out=tmp_path)
     found = json.loads((tmp_path / "frontier" / "wdbc.json").read_text())
-    assert (found["splits"], len(found["budgets"]), found["variants"]) == (2, 8, ["a variant"])
-    assert set(found["methods"]) == {*titles, "a variant"}
-    assert all(low <= mean <= high for m in found["methods"].values() for mean, low, high in m["apart"])
+    assert (found["splits"], len(found["budgets"])) == (2, 8)
+    assert set(found["methods"]) == set(titles)
+    for method in found["methods"].values():
+        assert all(low <= mean <= high for own in cells.OWN for mean, low, high in method["apart"][own])
     text = (tmp_path / "frontier.md").read_text()
-    assert text.count("**fail**") + text.count("| pass |") == 3
-    assert "| a variant | 8 / 0 / 0 |" in text
+    assert text.count("**fail**") + text.count("| pass |") == 6
     assert (tmp_path / "frontier.svg").stat().st_size > 5000
     monkeypatch.setattr(frontier, "methods", lambda: {cells.OURS: refuses})
     frontier.run(["wdbc"], quick=True, out=tmp_path)
     assert (tmp_path / "frontier.md").read_text() == text
     with pytest.raises(RuntimeError, match="measured again"):
         frontier.run(["wdbc"], quick=True, out=tmp_path, again=True)
-    ours = {cells.OURS: methods()[cells.OURS]}
+    ours = {title: methods()[title] for title in cells.OWN}
     monkeypatch.setattr(frontier, "methods", lambda: ours | dict.fromkeys(page.PAPER, refuses))
-    frontier.run(["wdbc"], quick=True, out=tmp_path, again=True, variants={"a variant": constant})
+    frontier.run(["wdbc"], quick=True, out=tmp_path, again=True)
     same = json.loads((tmp_path / "frontier" / "wdbc.json").read_text())
     for m in (*found["methods"].values(), *same["methods"].values()):
         del m["seconds"]

@@ -149,3 +149,18 @@ def test_all_rows_of_two_parts():
     np.testing.assert_array_equal(both.label, [0, 2, 1, 5])
     other = last._replace(X=last.X[:])
     np.testing.assert_array_equal(joined(first, other).X, matrix[[0, 2, 1, 5]])
+
+
+def test_a_checkpoint_serves_both(pair, tmp_path):
+    kept = [
+        BudgetForestClassifier(max_trees=20, random_state=0, n_jobs=1, refit=refit).fit(
+            *ROWS, checkpoint=tmp_path
+        )
+        for refit in (False, True)
+    ]
+    # what was grown again has files of its own; the search is found there
+    names = [path.name for path in tmp_path.iterdir()]
+    assert any(name.startswith("again") for name in names)
+    for model, alone in zip(kept, pair, strict=True):
+        assert model.path_ == alone.path_
+        np.testing.assert_array_equal(model.forest_.nodes.threshold, alone.forest_.nodes.threshold)

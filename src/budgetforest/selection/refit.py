@@ -60,8 +60,10 @@ def refitted(
         points = [point for point in dict.fromkeys([*path, surest]) if point.recipe == recipe]
         context = context_for(points[0], result.context, 1.0)
         sizes = sorted({point.trees for point in points})
-        ends = sorted({math.inf, *(point.threshold for point in points)})
+        ends = sorted({point.threshold for point in points})
         levels = thresholds(len(context.classes), LEVELS) if settings.answer == Answer.LABEL else [math.inf]
+        # a row takes long to be certain: it need not be where no row of the measured forest had to
+        levels = [level for level in levels if level < math.inf or math.inf in ends]
         before = costs_of(candidate.trees, context, sizes, ends, whole)
         after = costs_of(new.trees, context, sizes, levels, whole)
         path = [matched(point, before, after) if point.recipe == recipe else point for point in path]

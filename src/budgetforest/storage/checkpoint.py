@@ -67,7 +67,11 @@ def cache_in(
 
 
 def fingerprint(rows: Totals, validation: Totals | None, settings: Settings) -> str:
-    """A hash of all that decides the forest, the order of the rows not among it."""
+    """A hash of all that decides the steps, the order of the rows not among it.
+
+    ``refit`` adds steps of its own and changes no other.
+    """
+    settings = settings._replace(refit=False)
     marks = [(totals.rows, totals.mark) if totals else None for totals in (rows, validation)]
     found = hashlib.sha256()
     for part in described((marks, settings)):
