@@ -7,6 +7,7 @@ A file of figures is written as soon as a set is measured, and the page and its 
 import json
 from collections.abc import Callable, Container, Iterable
 from functools import partial
+from glob import escape
 from pathlib import Path
 
 import numpy as np
@@ -45,19 +46,24 @@ def run(
     """Measure the named sets, or all, unless their figures are there, and write the page.
 
     Every run of a method on a split is kept in ``runs``, so that a comparison that was stopped goes on.
-    ``again``: measure budgetforest anew, beside the kept runs of the peers.
+    ``again``: measure budgetforest anew, beside the kept runs of the peers; peers without kept runs are left out.
     """
     docs, results = (out, out / "frontier") if out else (ROOT / "docs", ROOT / "benchmarks/results/frontier")
     results.mkdir(parents=True, exist_ok=True)
     names = tuple(names) or (QUICK if quick else SETS)
     wanted = [name for name in names if again or not _file(results, name).exists()]
-    anew = OWN if again else ()
+    anew: Container[str] = OWN if again else ()
     absent: list[str] = []
     with workers(quick=quick) as pool, Progress() as bars:
         begun = []
         for data in loaded(wanted, absent):
-            keep = partial(kept, results / "runs" / (data.name + "-quick" * quick), anew)
-            jobs = begin(data, grouped(methods()), pool, quick=quick, keep=keep)
+            folder = results / "runs" / (data.name + "-quick" * quick)
+            there = {
+                title: each
+                for title, each in methods().items()
+                if title in anew or not again or has(folder, title)
+            }
+            jobs = begin(data, grouped(there), pool, quick=quick, keep=partial(kept, folder, anew))
             begun.append((data, jobs))
             bar = bars.add_task(data.title, total=len(jobs))
             for job in jobs:
@@ -74,6 +80,11 @@ def grouped(compared: Methods) -> list[Methods]:
     pairs = [[title for title in pair if title in compared] for pair in (OWN, page.PAPER)]
     alone = [[title] for title in compared if not any(title in pair for pair in pairs)]
     return [{title: compared[title] for title in titles} for titles in (*pairs, *alone) if titles]
+
+
+def has(folder: Path, title: str) -> bool:
+    """Whether a run of a method was kept."""
+    return any(folder.glob(f"{escape(title)}-*.npz"))
 
 
 def kept(folder: Path, anew: Container[str], title: str, seed: int, make: Callable[[], Run]) -> Run:

@@ -114,8 +114,9 @@ def _sections(sets: list[dict]) -> Iterator[str]:
         yield "Cells are budgets: wins / ties / losses of budgetforest against each method and against the best of each cell."
         yield from ("", *_means(sets))
         yield from ("", "![Test error at every budget](frontier.svg)", "")
+    titles = dict.fromkeys(title for found in sets for title in found["methods"])
     for found in sets:
-        yield from _table(found)
+        yield from _table(found, [title for title in titles if title not in found["methods"]])
 
 
 def _totals(sets: list[dict]) -> Iterator[str]:
@@ -170,7 +171,7 @@ def _tally_row(title: str, verdicts: list[list[str]]) -> str:
     return f"| {title} | {' | '.join(map(tally, verdicts))} | {every} |"
 
 
-def _table(found: dict) -> Iterator[str]:
+def _table(found: dict, absent: list[str]) -> Iterator[str]:
     rows = " / ".join(f"{n:,}" for n in found["rows"])
     times = f", {found['splits']} random splits" if found["splits"] > 1 else ""
     yield f"## {found['title']}"
@@ -178,6 +179,8 @@ def _table(found: dict) -> Iterator[str]:
     yield f"{rows} rows for training, validation and test{times}." + (
         f" Note: {found['note']}." if found["note"] else ""
     )
+    if absent:
+        yield f"Not measured here: {', '.join(absent)}."
     yield ""
     yield f"| budget | {OURS} | `refit=False` | version 0.1 | best peer | its error | difference | | `refit=False` | BudgetRF |"
     yield "|---" * 10 + "|"

@@ -105,8 +105,11 @@ def test_a_set_is_measured_once_and_the_page_is_written_from_files(tmp_path, mon
     with pytest.raises(RuntimeError, match="measured again"):
         frontier.run(["wdbc"], quick=True, out=tmp_path, again=True)
     ours = {title: methods()[title] for title in cells.OWN}
-    monkeypatch.setattr(frontier, "methods", lambda: ours | dict.fromkeys(page.PAPER, refuses))
+    monkeypatch.setattr(
+        frontier, "methods", lambda: ours | dict.fromkeys((*page.PAPER, "never kept"), refuses)
+    )
     frontier.run(["wdbc"], quick=True, out=tmp_path, again=True)
+    # beside the kept runs: peers without one are left out
     same = json.loads((tmp_path / "frontier" / "wdbc.json").read_text())
     for m in (*found["methods"].values(), *same["methods"].values()):
         del m["seconds"]
