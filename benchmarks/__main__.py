@@ -61,7 +61,7 @@ def frontier_(sets: tuple[str, ...], quick: bool, again: bool, out: Path | None)
 
 
 @main.command("external")
-@click.argument("names", nargs=-1, type=click.Choice(list(external.TABLES)))
+@click.argument("names", nargs=-1, type=click.Choice(external.NAMES))
 @quick_
 @out_
 def external_(names: tuple[str, ...], quick: bool, out: Path | None) -> None:

@@ -16,10 +16,13 @@ from rich.progress import track
 
 from benchmarks import machine
 from benchmarks.data import Absent
+from benchmarks.external import relevant
 from benchmarks.external.tables import TABLES, Table
 from benchmarks.pages import RESULTS, ROOT
 from budgetforest import BudgetForestClassifier
 
+RELEVANT = "relevant"
+NAMES = (*TABLES, RELEVANT)
 BEFORE = RESULTS / "external_waiting.json"
 """What version 0.1 reached, whose trees waited for unknown values, by name of the table."""
 HEAD = """# Tables that others printed
@@ -44,20 +47,28 @@ def run(names: tuple[str, ...] = (), *, quick: bool = False, out: Path | None = 
     """Measure the named tables, or all, and write the page."""
     docs, results = (out, out) if out else (ROOT / "docs", RESULTS / "external")
     results.mkdir(parents=True, exist_ok=True)
-    for name in track(names or tuple(TABLES), "tables"):
+    for name in track(names or NAMES, "tables"):
         try:
-            found = {"machine": machine.look(quick)} | measure(TABLES[name], quick)
+            measured = relevant.measure(quick) if name == RELEVANT else measure(TABLES[name], quick)
         except Absent as absent:
             print(absent)
         else:
+            found = {"machine": machine.look(quick)} | measured
             (results / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
     docs.mkdir(parents=True, exist_ok=True)
     (docs / "external.md").write_text("\n".join(page(results)))
 
 
 def measure(table: Table, quick: bool) -> dict:
+    """The means over all splits."""
+    every = [on_split(table, quick, seed) for seed in range(1 if quick else table.splits)]
+    found = np.mean([each["found"] for each in every], axis=0).tolist()
+    return every[0] | {"found": found, "seconds": round(sum(each["seconds"] for each in every), 1)}
+
+
+def on_split(table: Table, quick: bool, seed: int) -> dict:
     """Fit once, judge at every budget."""
-    train, validation, test = table.parts(quick)
+    train, validation, test = table.parts(quick, seed)
     start = time.process_time()
     model = BudgetForestClassifier(
         budget=max(table.budgets), groups=table.groups and table.groups(), random_state=0, n_jobs=1
@@ -81,6 +92,9 @@ def page(results: Path) -> Iterator[str]:
         file = results / f"{name}.json"
         if file.exists():
             yield from _section(table, json.loads(file.read_text()), before.get(name, {}))
+    file = results / f"{RELEVANT}.json"
+    if file.exists():
+        yield from relevant.section(json.loads(file.read_text()))
 
 
 def _section(table: Table, figures: dict, before: dict) -> Iterator[str]:
@@ -88,7 +102,8 @@ def _section(table: Table, figures: dict, before: dict) -> Iterator[str]:
     rows = " / ".join(f"{n:,}" for n in figures["rows"])
     yield f"## {table.title}\n"
     yield fill(table.protocol, 100) + "\n"
-    yield f"{rows} rows for training, validation and test; {figures['seconds']:,.0f} CPU seconds to fit.\n"
+    splits = f", {table.splits} random splits" if table.splits > 1 else ""
+    yield f"{rows} rows for training, validation and test{splits}; {figures['seconds']:,.0f} CPU seconds to fit.\n"
     yield "| budget | " + " | ".join(f"{each.budget:g}" for each in found) + " |"
     yield "|---" * (len(found) + 1) + "|"
     for source, printed in table.printed.items():
