@@ -415,6 +415,18 @@ def test_errors_of_forests_grown_alike_are_added():
     assert found.points == [offer.points[0]._replace(error=(5 + 3) / 40, folds=((8, 40),))]
 
 
+def test_weights_of_blends_grown_alike_are_averaged():
+    record = Record()
+    blends = [Recipe(features=3, cuts="blend", weights=weights) for weights in ((1.0, 0.5), (0.0, 2.0))]
+    for recipe in blends:
+        record.add(1, [Candidate(recipe, [], [judged(30, recipe, 9, 1.2, 0.1, 0.7)], 1)])
+    assert record.weights_with(1, np.array([0.5, 0.5])).tolist() == [0.5, 1.0]
+    assert record.weights_with(0, np.array([0.5, 0.25])).tolist() == [
+        0.5,
+        0.25,
+    ]  # no other blend of this pool
+
+
 def judged(rows, recipe, trees, cost, error, threshold):
     """A point whose error is that of so many rows, all in one fold."""
     return Point(recipe, trees, cost, error, threshold, folds=((error * rows, rows),))

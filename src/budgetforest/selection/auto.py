@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -81,7 +82,8 @@ def auto_candidates(
     # few validation rows: the same search on other parts of the rows, only to be measured (``crossfit``)
     for turn, other in enumerate(backend.turns(), 1):
         kept = partial(named, cache, f"turn-{turn}")
-        for pool, found in enumerate(headway.of(grow_pools(other, None, settings, headway.now, kept))):
+        pools_of_turn = grow_pools(other, None, Record(), settings, headway.now, kept)
+        for pool, found in enumerate(headway.of(pools_of_turn)):
             # no probable exit is ruled out here: the kept search may look up any threshold
             record.add(pool, found)
     allowed = None
@@ -91,7 +93,8 @@ def auto_candidates(
     n_judged = n_rows(judged_by(backend.train, validation_of(backend), settings), settings)
     candidates: list[Candidate] = []
     # then the search whose forests are kept
-    for pool, found in enumerate(headway.of(grow_pools(backend, allowed, settings, headway.now, cache))):
+    grown = grow_pools(backend, allowed, record, settings, headway.now, cache)
+    for pool, found in enumerate(headway.of(grown)):
         candidates += record.corrected(pool, found)
         # pool by pool, so that trees without a chance do not take memory until the end
         candidates = without_hopeless(candidates, n_judged)
@@ -146,6 +149,7 @@ def warn_of_few(allowed: Allowed, validation: Totals, settings: Settings) -> Non
 def grow_pools(
     backend: Backend,
     allowed: Allowed | None,
+    record: Record,
     settings: Settings,
     now: Callable[[str], None],
     cache: StepCache,
@@ -153,8 +157,11 @@ def grow_pools(
     """The forests of every pool, all features first."""
     context = context_of(backend.train, settings)._replace(voting=Voting.SOFT)
     features = few = np.ones(len(settings.costs.cost), bool)
-    while n := n_bundles(features, settings.costs):
-        step = partial(candidates_of, features, backend, context, allowed, settings, now)
+    for pool in count():
+        if not (n := n_bundles(features, settings.costs)):
+            return
+        weigh = partial(record.weights_with, pool)
+        step = partial(candidates_of, features, backend, context, allowed, weigh, settings, now)
         found = cache(f"pool-{n}", step)
         yield [candidate._replace(pool=features) for candidate in found if candidate.points]
         # backward elimination: what saves boosted trees least per price leaves
@@ -172,6 +179,7 @@ def candidates_of(
     backend: Backend,
     context: Context,
     allowed: Allowed | None,
+    weigh: Callable[[Floats], Floats],
     settings: Settings,
     now: Callable[[str], None],
 ) -> list[Candidate]:
@@ -187,7 +195,7 @@ def candidates_of(
     now(f"pool of {size}, boosted")
     (recipe, rounds), *at_full_rate = (wait() for wait in boosted)
     members = members_of(many, rounds, context, settings.unit)
-    weights = weights_for(backend.member_scores(members), settings.unit)
+    weights = weigh(weights_for(backend.member_scores(members), settings.unit))
     offers = [
         (best, few),
         # where no split is worth the full rate there is nothing to offer

@@ -97,6 +97,16 @@ def weights_for(blocks: Sequence[MemberScores], unit: float) -> Floats:
     return weights if weights.any() else np.ones(members)
 
 
+def mean_weights(found: Sequence[Sequence[float]]) -> Floats:
+    """The mean of several weights of the same members.
+
+    >>> mean_weights([(1.0, 0.25), (0.5, 0.0)]).tolist()
+    [0.75, 0.125]
+    """
+    mean: Floats = np.rint(np.mean(found, axis=0) * WEIGHTS) / WEIGHTS
+    return mean
+
+
 def blended(members: Sequence[Member], weights: Iterable[float]) -> list[Tree]:
     """The trees of the blend, member after member; what has no weight is left out."""
     return [

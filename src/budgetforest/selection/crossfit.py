@@ -4,6 +4,7 @@ Of a thousand forests measured on a hundred rows the luckiest seems best, and is
 grown on other parts of the rows, only to be measured on the rest; the error of a forest is then that of all
 those grown alike, on all rows together. What it costs is still measured on the validation rows alone. Where
 one grown alike costs much more or less, its threshold means something else: what it gets for as much counts.
+The weights of a blend are the means of those found for the blends grown alike, each on its own rows.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from budgetforest.data.rows import Rows, Totals, together, totals_of
+from budgetforest.runtime.arrays import Floats
+from budgetforest.selection.blend import mean_weights
 from budgetforest.selection.candidates import Candidate, Point
 from budgetforest.selection.estimate import error_in, summed
 from budgetforest.selection.settings import Settings, n_rows
@@ -100,11 +103,17 @@ class Record:
 
     def __init__(self) -> None:
         self.others: defaultdict[ForestKind, list[Other]] = defaultdict(list)
+        self.weights: defaultdict[int, list[tuple[float, ...]]] = defaultdict(list)
 
     def add(self, pool: int, candidates: Sequence[Candidate]) -> None:
         """Note the forests of a pool of one training."""
         for kind, exits in kinds(pool, candidates):
             self.others[kind].append(Other(sorted(exits, key=lambda p: (p.cost, p.threshold))))
+        self.weights[pool] += [blend.recipe.weights for blend in candidates if blend.recipe.weights]
+
+    def weights_with(self, pool: int, own: Floats) -> Floats:
+        """The weights of a pool's blend, those of the others included."""
+        return mean_weights([own.tolist(), *self.weights[pool]])
 
     def corrected(self, pool: int, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The candidates with the errors of their kinds, those of the others included."""
