@@ -251,3 +251,30 @@ def thresholds(path):
 def test_decimals_in_data_are_told_by_the_others(tmp_path, cells):
     (tmp_path / "rows.csv").write_text(table(*cells))
     ok("train", tmp_path / "rows.csv", *TRAIN, "--out", tmp_path / "m.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "cell", "thousands", "told"),
+    [
+        (",", "1,200", ",", "beside whole numbers: is that 1200 or 1.2? Say so with --decimal '.' or"),
+        (",", "1,234,567", ",", "beside plain numbers: is that 1234567? Say so with --thousands ','"),
+        (",", "-1,200.5", ",", "beside plain numbers: is that -1200.5? Say so with --thousands ','"),
+        (";", "1.234.567", ".", "beside plain numbers: is that 1234567? Say so with --thousands '.'"),
+        (";", "1.200,5", ".", "beside plain numbers: is that 1200.5? Say so with --thousands '.'"),
+    ],
+)
+def test_numbers_that_spreadsheets_part_are_asked_about(tmp_path, delimiter, cell, thousands, told):
+    """They used to become categories."""
+    rows = "".join(
+        f'"{cell}"{delimiter}{i}{delimiter}yes\n950{delimiter}{i}{delimiter}no\n' for i in range(20)
+    )
+    (tmp_path / "rows.csv").write_text(f"income{delimiter}b{delimiter}label\n{rows}")
+    train = ("train", tmp_path / "rows.csv", *TRAIN, "--out", tmp_path / "m.safetensors")
+    refused = run(*train)
+    assert refused.exit_code == 1
+    assert f"column 'income' of {tmp_path / 'rows.csv'} has {cell!r} {told}" in refused.stderr
+    ok(*train, "--thousands", thousands)
+    value = float(cell.replace(thousands, "").replace(",", "."))
+    assert thresholds(tmp_path / "m.safetensors") == {(value + 950) / 2}
+    ok(*train, "--categorical", "income", "--force")
+    assert set(budgetforest.load(tmp_path / "m.safetensors").forest_.schema.categories[0]) == {cell, "950"}

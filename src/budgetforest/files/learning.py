@@ -14,7 +14,7 @@ from budgetforest.data.table import MISSING, Schema, Table
 from budgetforest.files.coding import Coder, LearningCoder, brief, labels_of
 from budgetforest.files.header import place_of
 from budgetforest.files.source import Block, Source
-from budgetforest.files.thousands import Doubts
+from budgetforest.files.thousands import GROUPED, Doubts, about_groups
 from budgetforest.runtime.arrays import FEW_CLASSES, MAX_CODES, Floats
 from budgetforest.runtime.errors import InvalidData, UnusualData, warn
 
@@ -101,9 +101,12 @@ class _Strays:
     words: dict[str, None] = field(default_factory=dict)
     """Some of them."""
     cells: int = 0
+    thousands: bool = True
+    """Whether all of them may be numbers whose thousands are parted."""
 
     def add(self, odd: Mapping[int, str]) -> None:
         self.cells += len(odd)
+        self.thousands = self.thousands and all(map(GROUPED.fullmatch, odd.values()))
         if len(self.words) < SHOWN:
             new = islice(dict.fromkeys(map(brief, odd.values())), SHOWN)
             self.words = dict.fromkeys(list(self.words | dict.fromkeys(new))[:SHOWN])
@@ -115,7 +118,10 @@ class _Strays:
             f"they stand for missing values, say so with --missing {first!r}"
         )
         if self.decimals:
-            hint = "write decimals with a point, or put semicolons between the cells of the file"
+            hint = (
+                "write decimals with a point, or put semicolons between the cells of the file, or say with "
+                "--decimal ',' or --thousands ',' what the comma is"
+            )
         why = f"{first!r} on {self.where} is no number"
         return f"column {name!r} is read as categories, because {why}; {hint}"
 
@@ -133,8 +139,10 @@ def _texts(source: Source, columns: Sequence[int], missing: tuple[str, ...], lis
                 strays[c] = _Strays(block.where(next(iter(odd))), _are_decimals(odd.values()))
             strays[c].add(odd)
     for c, found in sorted(strays.items()):
-        if numbers[c] or found.decimals:
-            j = open_columns[c]
+        j = open_columns[c]
+        if numbers[c] and found.thousands:
+            listener.refuse(j, about_groups(source, j, next(iter(found.words))))
+        elif numbers[c] or found.decimals:
             listener.note(j, found.message(source.names[j], int(numbers[c])))
     return {j for j in columns if kinds[j]} | {open_columns[c] for c in strays}
 

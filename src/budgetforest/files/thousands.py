@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import product
 
@@ -20,6 +21,9 @@ UNCLEAR = f"min({SIGNED}case when regexp_full_match(trim({{cell}}), '{{like}}') 
 """A number that is thousands to some."""
 WHOLE = "bool_or(regexp_full_match(trim({cell}), '[-+]?[0-9]+'))"
 """Whether it has whole numbers."""
+
+GROUPED = re.compile(r"\s*[-+]?[1-9][0-9]{0,2}([.,])[0-9]{3}(\1[0-9]{3})*([.,][0-9]*)?\s*")
+"""A number that is read as none, though a sign may part its thousands."""
 
 Place = tuple[int, str]
 """A column, and a sign in its numbers."""
@@ -67,6 +71,18 @@ def _asked(
         query = f"select {', '.join(what)} from (select * from ({rows.query}\n){limit})"
         [answers] = rows.connection.sql(query).fetchall()
     return iter(answers[at : at + len(questions)] for at in range(0, len(answers), len(questions)))
+
+
+def about_groups(part: Source, column: int, cell: str) -> str:
+    """What to say of such a number beside plain ones."""
+    sign = re.sub("[^.,]", "", cell)[0]
+    if re.fullmatch(like_thousands(sign), cell.strip()):
+        return _message(part, column, sign, cell)
+    name, value = part.names[column], cell.strip().replace(sign, "").replace(OTHER[sign], ".")
+    return (
+        f"column {name!r} of {part.name} has {cell!r} beside plain numbers: is that {value}? Say so with "
+        f"--thousands {sign!r}, or that these are names with --categorical {name!r}"
+    )
 
 
 def _message(part: Source, column: int, sign: str, cell: object) -> str:
