@@ -278,3 +278,24 @@ def test_numbers_that_spreadsheets_part_are_asked_about(tmp_path, delimiter, cel
     assert thresholds(tmp_path / "m.safetensors") == {(value + 950) / 2}
     ok(*train, "--categorical", "income", "--force")
     assert set(budgetforest.load(tmp_path / "m.safetensors").forest_.schema.categories[0]) == {cell, "950"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "prices"),
+    [
+        (("1.200", "950", "3"), ("--thousands", "."), [1200.0, 950.0, 3.0]),
+        (("1.200", "950", "3"), ("--decimal", "."), [1.2, 950.0, 3.0]),
+        (("1,200", "950", "3"), ("--decimal", "."), [1200.0, 950.0, 3.0]),
+        (("1.234.567,5", "7.27", "3,5"), ("--decimal", ","), [1234567.5, 7.27, 3.5]),
+    ],
+)
+def test_thousands_in_price_lists_are_what_the_options_say(folder, tmp_path, cells, options, prices):
+    lines = zip(("a", "b", "colour"), cells, strict=True)
+    (tmp_path / "costs.csv").write_text("feature;cost\n" + "".join(f"{a};{cell}\n" for a, cell in lines))
+    costly = (folder / "rows.csv", "--costs", tmp_path / "costs.csv")
+    train = ("train", *costly, *TRAIN, "--out", tmp_path / "m.safetensors")
+    assert run(*train).exit_code == 1
+    assert run("check", *costly, "--target", "label").exit_code == 1
+    ok(*train, *options)
+    ok("check", *costly, "--target", "label", *options)
+    assert budgetforest.load(tmp_path / "m.safetensors").costs_.cost.tolist() == prices

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from budgetforest.cli.inputs import data_options, learning_options, open_source, prices_option
+from budgetforest.cli.inputs import (
+    data_options,
+    decimal_sign,
+    learning_options,
+    open_source,
+    prices_option,
+)
 from budgetforest.cli.messages import in_options
 from budgetforest.cli.output import json_option, print_table, write_json
 from budgetforest.runtime.errors import BudgetForestError
@@ -69,9 +75,9 @@ def _about_prices(found: Profile, prices: Path) -> list[Finding]:
 
     names = found.rows.table.schema.names
     try:
-        unpriced, unknown = unmatched(prices, names)
+        unpriced, unknown = unmatched(prices, names, decimal_sign())
         if not unpriced and not unknown:
-            read_costs(prices, None, names)
+            read_costs(prices, None, names, decimal_sign())
     except BudgetForestError as error:
         return [Finding(None, in_options(str(error)), refused=True)]
     lines = (

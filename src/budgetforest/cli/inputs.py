@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -13,6 +13,7 @@ import click
 from budgetforest.runtime.errors import InvalidData, InvalidParameter
 
 if TYPE_CHECKING:
+    from budgetforest.data.costs import Costs
     from budgetforest.files.learning import Labelled
     from budgetforest.files.source import Source
     from budgetforest.report.missing import Lacks
@@ -82,7 +83,7 @@ DECIMAL, ENCODING = "budgetforest.decimal", "budgetforest.encoding"
 
 
 def _note_sign(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    from budgetforest.files.thousands import OTHER
+    from budgetforest.data.costs import OTHER
 
     known = ctx.meta.setdefault(DECIMAL, None)
     if value is None:
@@ -100,6 +101,12 @@ def _note_encoding(ctx: click.Context, param: click.Parameter, name: str | None)
         ctx.meta[ENCODING] = codec_of(name) if name is not None else None
     except InvalidParameter as error:
         raise click.BadParameter(str(error)) from None
+
+
+def decimal_sign() -> str | None:
+    """The decimal sign, if the command line says it."""
+    sign: str | None = click.get_current_context().meta[DECIMAL]
+    return sign
 
 
 def target_option(command: Command) -> Command:
@@ -138,6 +145,15 @@ def prices_option(command: Command) -> Command:
     return click.option(
         "--costs", "prices", type=FILE, help="Price list, as from `costs template`; else 1 each."
     )(command)
+
+
+def prices_of(prices: Path | None, names: Sequence[str]) -> Path | Costs | None:
+    """The price list, read with the decimal sign of the command if it has one."""
+    if prices is None or decimal_sign() is None:
+        return prices
+    from budgetforest.data.costs import read_costs
+
+    return read_costs(prices, None, names, decimal_sign())
 
 
 def unseen_option(command: Command) -> Command:

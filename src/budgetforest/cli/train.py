@@ -16,6 +16,7 @@ from budgetforest.cli.inputs import (
     is_pipe,
     learning_options,
     open_source,
+    prices_of,
     prices_option,
     tell_unlabelled,
 )
@@ -121,7 +122,7 @@ def train(
     tell_unlabelled(rows.unlabelled, target)
     model = BudgetForestClassifier(
         budget,
-        costs=prices,
+        costs=prices_of(prices, rows.table.schema.names),
         method=method,
         answer=answer,
         max_disagreement=max_disagreement,

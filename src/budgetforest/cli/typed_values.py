@@ -57,8 +57,7 @@ def value_of(text: str, name: str, model: Any, decimal: str | None = None) -> An
 
 def _with_point(text: str, name: str, decimal: str | None) -> str:
     """A number whose decimal sign is a point, as it is where nothing else is said."""
-    from budgetforest.data.costs import both_readings, like_thousands
-    from budgetforest.files.thousands import OTHER
+    from budgetforest.data.costs import OTHER, both_readings, like_thousands
 
     if decimal is None and re.fullmatch(like_thousands(","), text):
         thousands, decimals = both_readings(text, ",")

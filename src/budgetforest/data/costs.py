@@ -114,6 +114,10 @@ class Costs(NamedTuple):
         return np.where(self.shared, np.minimum(self.cost, self.discount), self.cost)
 
 
+OTHER = {".": ",", ",": "."}
+"""The sign that parts thousands, by the decimal one, and the other way round."""
+
+
 class _Price(NamedTuple):
     cost: float
     group: str | None = None
@@ -130,13 +134,14 @@ class _Record(NamedTuple):
     """Whether numbers may have a decimal comma."""
 
 
-def read_costs(costs: Anything, groups: Anything, names: Sequence[str]) -> Costs:
+def read_costs(costs: Anything, groups: Anything, names: Sequence[str], decimal: str | None = None) -> Costs:
     """Prices in the order of ``names`` from whatever the caller has.
 
     ``costs``: None (1 each), an array or list in column order, a mapping or Series by feature name, a
     dataframe or the path of a CSV with columns ``feature,cost[,group][,discount_cost]``.
     ``groups``: None, a list in column order, or a mapping by feature name; None, NaN or "" = alone.
     The ``costs_`` of another model are taken as they are.
+    ``decimal``: the decimal sign of a CSV, if somebody says so; the other one then parts thousands.
 
     >>> read_costs({"age": 1, "mri": 300}, None, ["mri", "age"]).cost.tolist()
     [300.0, 1.0]
@@ -148,19 +153,19 @@ def read_costs(costs: Anything, groups: Anything, names: Sequence[str]) -> Costs
                 f"{len(names)} features with groups={groups!r}; give a price list instead"
             )
         return _checked(costs, names)
-    prices = _prices(costs, names)
+    prices = _prices(costs, names, decimal)
     if groups is not None:
         labels = _by_name(groups, names, "groups", complete=False)
         prices = {n: p._replace(group=_label(labels.get(n))) for n, p in prices.items()}
     return _assemble([prices[name] for name in names], names)
 
 
-def _prices(costs: Anything, names: Sequence[str]) -> dict[str, _Price]:
+def _prices(costs: Anything, names: Sequence[str], decimal: str | None) -> dict[str, _Price]:
     if costs is None:
         return {name: _Price(1.0) for name in names}
     if isinstance(costs, str | os.PathLike):
         path = Path(costs)
-        return _from_records(*_read_csv(path), names, f"{path}: ")
+        return _from_records(*_read_csv(path, decimal), names, f"{path}: ")
     import narwhals as nw
 
     frame = nw.from_native(costs, eager_only=True, pass_through=True)
@@ -175,7 +180,7 @@ def delimiter_of(line: str) -> str:
     return max(DELIMITERS, key=re.sub(r'"[^"]*"', "", line).count)
 
 
-def _read_csv(path: Path) -> tuple[Sequence[str], list[_Record]]:
+def _read_csv(path: Path, decimal: str | None = None) -> tuple[Sequence[str], list[_Record]]:
     """The columns and lines of a price list; lines without a word and spaces around cells are passed over."""
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -194,7 +199,10 @@ def _read_csv(path: Path) -> tuple[Sequence[str], list[_Record]]:
             f"{path}, line {reader.line_num}: {error}; write a quote in a cell twice"
         ) from None
     (_, columns), *rows = lines or [(1, [])]
-    _refuse_thousands(path, columns, rows)
+    if decimal:
+        _join_thousands(columns, rows, OTHER[decimal])
+    else:
+        _refuse_thousands(path, columns, rows)
     return columns, [_record(f"{path}, line {number}: ", columns, row, delimiter) for number, row in rows]
 
 
@@ -231,6 +239,15 @@ def _refuse_thousands(path: Path, columns: Sequence[str], rows: Sequence[tuple[i
                 f"{path}, line {line}: {cell!r} may be {whole} or {part}, beside numbers without {sign!r}; "
                 f"write {whole}, or {part}"
             )
+
+
+def _join_thousands(columns: Sequence[str], rows: Sequence[tuple[int, list[str]]], sign: str) -> None:
+    """Take a sign out of all prices whose thousands it can part; others, as 7.27, are what they seem."""
+    grouped = re.compile(rf"[1-9][0-9]{{0,2}}([{sign}][0-9]{{3}})+([{OTHER[sign]}][0-9]*)?")
+    for at in [at for at, column in enumerate(columns) if column in ("cost", "discount_cost")]:
+        for _, row in rows:
+            if at < len(row) and grouped.fullmatch(row[at]):
+                row[at] = row[at].replace(sign, "")
 
 
 def _record(where: str, columns: Sequence[str], row: Sequence[str], delimiter: str) -> _Record:
@@ -273,9 +290,9 @@ def _from_records(
     return prices
 
 
-def unmatched(path: Path, names: Sequence[str]) -> tuple[list[str], list[str]]:
+def unmatched(path: Path, names: Sequence[str], decimal: str | None = None) -> tuple[list[str], list[str]]:
     """Features without a price in a list, and prices in it without a feature; none if it names none."""
-    columns, records = _read_csv(path)
+    columns, records = _read_csv(path, decimal)
     if "feature" not in columns:
         return [], []
     known = set(names)

@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from budgetforest.data.costs import both_readings, like_thousands
+from budgetforest.data.costs import OTHER, both_readings, like_thousands
 from budgetforest.files.source import Source, Wanted
 from budgetforest.runtime.errors import InvalidData
 
-OTHER = {".": ",", ",": "."}
-"""The sign that parts thousands, by the decimal one, and the other way round."""
 FIRST_ROWS = 4096
 """Rows that show the decimals of most columns, before all are looked at."""
 SIGNED = "case when contains({cell}, '{sign}') then "  # unlike `and`, it spares most cells the pattern
