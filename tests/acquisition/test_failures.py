@@ -390,53 +390,73 @@ def test_what_a_limit_ended_says_so(model, new):
     assert "stopped by the limit" in model.predict_one(new.iloc[0].__getitem__, limit=0).explain()
 
 
-def test_ten_thousand_decisions_through_bad_sources(model, new):
+WRONG = {
+    "raises": lambda column: (_ for _ in ()).throw(RuntimeError("boom")),
+    "strings": lambda column: column.astype(str),
+    "duplicates": lambda column: pd.concat([column, column]),
+    "short": lambda column: column.tolist()[1:],
+    "one for all": lambda column: float(column.iloc[0]),
+    "two dimensions": lambda column: column.to_numpy()[:, None],
+    "frame": lambda column: column.to_frame(),
+    "of other rows": lambda column: column.reset_index(drop=True),
+}
+"""Mistakes of a source."""
+HARMLESS = {
+    "fine": lambda column: column,
+    "reorders": shuffled,
+    "keys": lambda column: column.to_dict(),
+    "reorders keys": lambda column: shuffled(column).to_dict(),
+}
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_ten_thousand_decisions_through_bad_sources(model, new, asynchronous):
     """Each ends in the right decision or in an error that names the source; the bill is of what came."""
     rng = np.random.default_rng(0)
     right = {i: model.predict_one(row.__getitem__) for i, row in new.iterrows()}
-    batches, seen = 0, set()
-    while batches * len(new) < 10_000:
-        batches += 1
-        how = rng.choice(["fine", "reorders", "raises", "short", "strings", "duplicates", "lacks", "keys"])
-        bad = int(rng.integers(4))
+    ways = [*HARMLESS, *WRONG, "lacks", *(["hangs"] if asynchronous else [])]
+    for batch in range(-(-10_000 // len(new))):
+        how, bad = ways[batch % len(ways)], int(rng.integers(4))
         calls, delivered, culprit = [], pd.Series(0.0, new.index), []
 
         def source(feature, rows, how=how, bad=bad, calls=calls, delivered=delivered, culprit=culprit):
             calls.append(feature)
             column = new[feature].loc[rows]
-            if how == "keys":
-                column = column.to_dict()
-            elif how == "reorders":
-                column = shuffled(column)
-            elif how != "fine" and len(calls) == bad + 1:
+            if how not in HARMLESS and len(calls) == bad + 1:
                 culprit.append(feature)
-                if how == "raises":
-                    raise RuntimeError("boom")
-                if how == "lacks":
+                if how in ("lacks", "hangs"):
                     raise ConnectionError
-                if how == "strings":
-                    return column.astype(str)
-                return column.tolist()[1:] if how == "short" else pd.concat([column, column])
+                return WRONG[how](column)
             delivered[list(rows)] += 1
-            return column
+            return HARMLESS.get(how, HARMLESS["fine"])(column)
+
+        async def later(feature, rows, how=how, source=source):
+            try:
+                return source(feature, rows)
+            except ConnectionError:
+                await asyncio.sleep(60 if how == "hangs" else 0)
+                raise
 
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnusualData)
-                found = model.predict_from(source, new.index)
+                if asynchronous:
+                    found = asyncio.run(model.predict_from_async(later, new.index, timeout=0.1))
+                else:
+                    found = model.predict_from(source, new.index)
         except SourceFailed as failure:
             paid, message = failure.spent, str(failure)
-            assert how in ("raises", "short", "strings", "duplicates")
+            assert how in WRONG
             assert f"'{culprit[0]}'" in message
             np.testing.assert_array_equal(paid, delivered)
         else:
+            assert how not in WRONG or not culprit
             np.testing.assert_array_equal(found.spent, delivered)
-            whole = ~found.unavailable.any(axis=1)
-            assert whole.all() == (how != "lacks" or bad >= found.rounds)
-            expected = [right[i].label for i in new.index[whole]]
-            assert found.labels[whole].tolist() == expected
-        seen.add(how)
-    assert len(seen) == 8
+            lost = found.unavailable.any(axis=1)
+            assert lost.any() == bool(culprit)
+            assert set(found.reasons) == set(culprit)
+            assert not (found.unavailable & found.acquired).any()
+            assert found.labels[~lost].tolist() == [right[i].label for i in new.index[~lost]]
 
 
 def test_what_came_beside_a_failed_call_is_paid_for(model, new):
