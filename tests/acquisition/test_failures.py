@@ -5,20 +5,27 @@ import contextlib
 import math
 import warnings
 
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 
+import budgetforest.dask as on_cluster
 from budgetforest import (
     UNAVAILABLE,
     BudgetForestClassifier,
     FeatureUnavailable,
     InvalidData,
     InvalidParameter,
+    Need,
     SourceFailed,
     UnusualData,
+    step,
 )
+from trees import labelled_rows
 
 
 @pytest.fixture(scope="module")
@@ -483,3 +490,82 @@ def test_unavailable_known_values_are_denied_not_paid(model, new):
     found = model.predict_from(lambda feature, rows: new[feature].loc[rows], new.index, known=known)
     assert found.unavailable.sum() == 1
     assert not found.acquired[:, model.forest_.schema.names.index(first)].any()
+
+
+# Laws -----------------------------------------------------------------------------------------------
+
+
+def by_steps(forest, source):
+    """A row by the pure function, which remembers nothing."""
+    known, paid = {}, []
+    while isinstance(what := step(forest, known, paid), Need):
+        value = source(what.feature)
+        known[what.feature] = UNAVAILABLE if value is None else value
+        paid += [what.feature] if value is not None else []
+    return what
+
+
+@settings(max_examples=30)
+@given(
+    labelled_rows(max_rows=25, max_features=4, max_classes=4),
+    st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, 5.0]), min_size=4, max_size=4),
+    st.sampled_from([{"voting": "majority"}, {"voting": "soft"}, {"voting": "counts"}, {"method": "auto"}]),
+    st.sampled_from([0.1, 0.4, 0.8]),
+)
+@pytest.mark.filterwarnings("ignore::budgetforest.BudgetForestWarning")
+def test_what_cannot_be_had_is_neither_learnt_nor_paid_by_any_driver(data, prices, parameters, often):
+    """One at a time, by steps, at the same time, in bulk; and in tables, where it is NaN and was paid for."""
+    X, y = data
+    price = np.array(prices[: X.shape[1]])
+    chosen = {"method": "paper", "max_trees": 5, "random_state": 0, "budget": 4.0} | parameters
+    model = BudgetForestClassifier(costs=price, **chosen).fit(X, y, validation=(X, y))
+    lost = np.random.default_rng(len(X)).random(X.shape) < often
+    holes = np.where(lost, math.nan, X)
+    delivered = []
+
+    def value(feature, i):
+        j = int(feature[1:])
+        if lost[i, j]:
+            return None
+        delivered.append((i, j))
+        return X[i, j]
+
+    async def later(feature, i):
+        if (found := value(feature, i)) is None:
+            raise ConnectionError
+        return found
+
+    bulk = model.predict_from(lambda feature, rows: [value(feature, i) for i in rows], range(len(X)))
+    assert sorted(delivered) == [(i, j) for i, j in np.argwhere(bulk.acquired).tolist()]
+    np.testing.assert_allclose(bulk.spent, bulk.acquired @ price)
+    assert not (bulk.acquired & lost).any()
+    assert not (bulk.unavailable & ~lost).any()
+    for table, labels_of, costs_of in (
+        (holes, model.predict, model.acquisition_cost),
+        (da.from_array(holes, chunks=(7, -1)), *in_blocks(model)),
+    ):
+        np.testing.assert_array_equal(labels_of(table), bulk.labels)
+        np.testing.assert_allclose(costs_of(table), bulk.spent + bulk.unavailable @ price)
+    for i in range(0, len(X), 4):
+        drivers = (
+            lambda i=i: model.predict_one(lambda feature: value(feature, i)),
+            lambda i=i: asyncio.run(model.predict_one_async(lambda feature: later(feature, i))),
+            lambda i=i: by_steps(model.forest_, lambda feature: value(feature, i)),
+        )
+        for driver in drivers:
+            delivered.clear()
+            one = driver()
+            assert [j for _, j in delivered] == [int(name[1:]) for name in one.acquired]
+            assert one.spent == pytest.approx(sum(price[j] for _, j in delivered))
+            assert set(one.unavailable) == {f"x{j}" for j in np.flatnonzero(bulk.unavailable[i])}
+            assert set(one.acquired) == {f"x{j}" for j in np.flatnonzero(bulk.acquired[i])}
+            assert (one.label, one.certain) == (bulk.labels[i], bulk.certain[i])
+            assert all((s.value is UNAVAILABLE) == (s.feature in one.unavailable) for s in one.trace)
+
+
+def in_blocks(model):
+    """Labels and costs as a cluster computes them, block by block."""
+    return (
+        lambda table: on_cluster.predict(model, table).compute(scheduler="sync"),
+        lambda table: on_cluster.acquisition_cost(model, table).compute(scheduler="sync"),
+    )
