@@ -274,6 +274,12 @@ def test_numbers_that_spreadsheets_part_are_asked_about(tmp_path, delimiter, cel
     assert refused.exit_code == 1
     assert f"column 'income' of {tmp_path / 'rows.csv'} has {cell!r} {told}" in refused.stderr
     ok(*train, "--thousands", thousands)
+    predict = ("predict", tmp_path / "m.safetensors", tmp_path / "rows.csv")
+    refused = run(*predict)
+    assert refused.exit_code == 1
+    assert f"line 2: 'income' is {cell!r}, which is not a finite number" in refused.stderr
+    assert f"say so with --thousands {thousands!r}" in refused.stderr
+    assert ok(*predict, "--thousands", thousands).stdout.count("yes,1,income") == 20
     value = float(cell.replace(thousands, "").replace(",", "."))
     assert thresholds(tmp_path / "m.safetensors") == {(value + 950) / 2}
     ok(*train, "--categorical", "income", "--force")

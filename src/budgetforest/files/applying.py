@@ -12,7 +12,7 @@ from budgetforest.files.coding import UNSEEN, Coder, brief
 from budgetforest.files.header import place_of
 from budgetforest.files.learning import Labelled, ProgressCallback, coded
 from budgetforest.files.source import Block, Source
-from budgetforest.files.thousands import Doubts, refuse_thousands
+from budgetforest.files.thousands import GROUPED, Doubts, refuse_thousands, sign_of
 from budgetforest.runtime.arrays import Floats
 from budgetforest.runtime.errors import InvalidData, InvalidValue
 
@@ -96,6 +96,9 @@ class Reader:
         hint = f"it is a number in this model; missing is an empty cell, or one of {words}"
         if coder is not None:
             hint = coder.hint(value)
+        elif GROUPED.fullmatch(value) and self.source.decimal is None:
+            sign = sign_of(value)
+            hint += f"; if {sign!r} parts thousands, say so with --thousands {sign!r}"
         return InvalidValue(
             f"{self.source.name}, {block.where(row)}: {self.source.names[column]!r} is {brief(value)!r}, "
             f"which {rule}; {hint}"

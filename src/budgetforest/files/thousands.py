@@ -71,9 +71,14 @@ def _asked(
     return iter(answers[at : at + len(questions)] for at in range(0, len(answers), len(questions)))
 
 
+def sign_of(cell: str) -> str:
+    """The sign that parts the thousands of such a number."""
+    return re.sub("[^.,]", "", cell)[0]
+
+
 def about_groups(part: Source, column: int, cell: str) -> str:
     """What to say of such a number beside plain ones."""
-    sign = re.sub("[^.,]", "", cell)[0]
+    sign = sign_of(cell)
     if re.fullmatch(like_thousands(sign), cell.strip()):
         return _message(part, column, sign, cell)
     name, value = part.names[column], cell.strip().replace(sign, "").replace(OTHER[sign], ".")
