@@ -1,5 +1,6 @@
 """The classifier as scikit-learn's users know one, and what it shows of its inside."""
 
+import math
 import pickle
 
 import numpy as np
@@ -247,6 +248,34 @@ def test_table_has_a_line_per_node_with_the_usual_columns(table):
     assert table["tree"].unique().tolist() == list(range(6))
     for _, tree in table.groupby("tree"):
         assert tree["node"].tolist() == list(range(len(tree)))
+
+
+def test_risk_is_the_price_of_a_drop_and_infinite_where_there_is_none(table):
+    for _, tree in table.groupby("tree"):
+        for node in tree.itertuples():
+            worst = tree["impurity"][(tree["parent"] == node.node).fillna(False)].max()
+            drop = node.impurity - worst
+            if math.isnan(node.cost):  # a leaf
+                assert math.isnan(node.risk)
+            else:
+                assert node.risk == node.cost / drop
+    parameters = {"impurity": "entropy", "criterion": "expected", "alpha": 0}
+    unequal = forest(**parameters).fit(X, Y).trees_to_dataframe()["risk"].dropna()
+    assert np.isinf(unequal).any()
+    assert unequal[~np.isinf(unequal)].between(0, 1e9).all()
+
+
+def test_boosted_trees_have_scores_and_neither_risk_nor_impurity():
+    rng = np.random.default_rng(0)
+    numbers = rng.random((400, 3))
+    model = BudgetForestClassifier(budget=2, max_trees=4, random_state=0)
+    model.fit(numbers, numbers[:, 0] + numbers[:, 1] > 1)
+    costs = [point.cost for point in model.path_ if point.recipe.cuts in ("blend", "boosted")]
+    nodes = model.at_budget(costs[-1]).trees_to_dataframe()
+    assert "counts" not in nodes
+    assert nodes[["risk", "impurity"]].isna().all(axis=None)
+    assert nodes["rows"].between(1, 400).all()
+    assert all(abs(sum(scores)) < 1e-6 for scores in nodes["scores"])
 
 
 def test_children_partition_the_parent(table):

@@ -17,8 +17,9 @@ def to_dataframe(forest: Forest) -> Any:
     """Columns: tree, node, parent, depth, feature, threshold, left, right, counts and more.
 
     Node numbers are those within a tree, in preorder. ``category`` is what leads from a nominal parent to
-    the node; ``missing`` where missing values go; ``risk`` the cost per drop of impurity of the split.
-    Boosted trees have neither risk nor impurity, and scores in place of counts.
+    the node; ``missing`` where missing values go; ``risk`` the cost per drop of impurity of the split,
+    infinite where the worst child is no purer. Boosted trees have neither risk nor impurity, and scores
+    in place of counts.
     """
     try:
         import pandas as pd
@@ -42,7 +43,8 @@ def _columns(tree: Tree, forest: Forest) -> dict[str, Any]:
     cost = np.append(forest.costs.cost, np.nan)[tree.feature]
     counts: Any = tree.counts * forest.unit if forest.unit != 1 else tree.counts
     rows, impurity = counts.sum(axis=1), tree.impurity
-    risk = np.where(inner, cost / np.maximum(impurity - worst, 1e-300), np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):  # expected splits need not lower the worst child's
+        risk = np.where(cost > 0, cost / np.maximum(impurity - worst, 0.0), cost)
     boosted = forest.voting == Voting.SCORES
     if boosted:  # scores stand in place of counts, and no impurity is lowered
         counts, rows = tree.counts / BELIEF, tree.weight
