@@ -33,7 +33,7 @@ PRINTED = {  # features used in per cent after 1 to 10 trees by RF and by Budget
         (0.3594, 0.3600),
     ),
 }
-PRINTED["miniboone_tiny"] = PRINTED["miniboone"]
+PRINTED |= dict.fromkeys(("miniboone_unique", "miniboone_tiny"), PRINTED["miniboone"])
 NEAR = {"covtype": 1.5, "cifar10_kmeans400": 2.0}
 """Points that BudgetRF's line may be apart from the printed one, of the sets whose rows are as many."""
 MOST_OF_RF = {"covtype": 0.5}
