@@ -66,6 +66,6 @@ def test_figures_that_are_kept_still_make_the_page():
 
 def figures_of_today():
     """As the ablation measures them."""
-    titles = (ablation.cells.OURS, *ablation.WITHOUT, ablation.REFIT, ablation.EXPECTATION)
+    titles = (ablation.cells.OURS, *ablation.WITHOUT, ablation.CHOICE, ablation.REFIT, ablation.EXPECTATION)
     alike = {"at": [[0.1, 0.0, 0.2]], "apart": {ablation.cells.OURS: [[0.0, 0.0, 0.0]]}}
     return {"sets": [{"title": "a set", "methods": dict.fromkeys(titles, alike)}], "absent": []}
