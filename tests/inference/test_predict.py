@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from budgetforest import BudgetForestClassifier
-from budgetforest.inference.predict import answerer, charge, labels, scores, spent
+from budgetforest.inference.predict import answerer, charge, labels, ladder, scores, spent
 from budgetforest.trees.forest import Answer, shares
 
 PAPER = {"method": "paper", "alpha": 0, "max_trees": 7}
@@ -40,6 +40,22 @@ def test_answers_are_labels_charges_and_beliefs(parameters, answer):
     for row, share in zip(X, given.share, strict=True):
         decision = model.predict_one(lambda name, row=row: row[int(name[1:])], answer="label")
         assert np.allclose(decision.belief, share, atol=1e-6)
+
+
+@pytest.mark.parametrize("nominal", [False, True])
+def test_a_row_exits_alike_whatever_rows_are_beside_it(nominal):
+    """Rows are put beside their like, thousands at a time; each has its own answer all the same."""
+    X, y = rows(5_000)
+    X[:, 4] = np.digitize(X[:, 4], [-1, 0, 1])
+    model = BudgetForestClassifier(
+        3, categorical_features=[4] if nominal else None, max_trees=5, random_state=0
+    ).fit(X[:400], y[:400])
+    together = ladder(model.forest_, X, [0.6, 0.9, np.inf])
+    shuffled = np.random.default_rng(0).permutation(len(X))
+    parts = [ladder(model.forest_, X[part], [0.6, 0.9, np.inf]) for part in np.split(shuffled, [1, 7, 3_000])]
+    for name in ("spent", "labels", "belief"):
+        apart = np.concatenate([getattr(part, name) for part in parts])
+        np.testing.assert_array_equal(apart, getattr(together, name)[shuffled])
 
 
 def test_without_trees_the_prior_answers():

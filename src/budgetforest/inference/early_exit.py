@@ -30,9 +30,11 @@ from budgetforest.inference.exit_state import (
     state_for,
 )
 from budgetforest.inference.ledger import Ledger
-from budgetforest.runtime.arrays import Counts, Flags, Floats, Ids, Matrix
+from budgetforest.runtime.arrays import LEAF, Counts, Flags, Floats, Ids, Matrix
 from budgetforest.runtime.jit import inner, kernel
 from budgetforest.trees.forest import Answer, Forest, belief_for
+from budgetforest.trees.tree import Tree
+from budgetforest.trees.walk import child_of
 
 BLOCK = 2048
 """Rows evaluated at a time; results do not depend on it."""
@@ -120,18 +122,28 @@ def exits_in(exits: Exits, rows: slice) -> Exits:
 
 
 @kernel
+def ends_in(tree: Tree, root: int, X: Matrix, end: Ids) -> None:
+    """(n) the leaf of every row in one tree, missing values as its nodes send them."""
+    for i in range(len(X)):
+        node = int(np.int64(root))
+        while tree.feature[node] != LEAF:
+            node = child_of(tree, node, X[i, tree.feature[node]])
+        end[i] = node
+
+
+@kernel
 def settle_rows(
-    forest: Walked, X: Matrix, prices: Prices, ledger: Ledger, start: State, q: State, exits: Exits
+    forest: Walked, X: Matrix, rows: Ids, prices: Prices, ledger: Ledger, start: State, q: State, exits: Exits
 ) -> None:
-    """Acquire for each row, one by one, the feature that may move the belief most per price, until it exits.
+    """Acquire for some rows, one by one, the feature that may move the belief most per price, to their exits.
 
     The rows know nothing yet: all of them ``start`` alike.
     """
-    if len(X) > 0:
-        start_row(forest, X, int(np.int64(0)), ledger, start)  # numba compiles functions of a literal 0 twice
-    for i in range(len(X)):
+    if len(rows) > 0:
+        start_row(forest, X, int(np.int64(rows[0])), ledger, start)
+    for place in range(len(rows)):
         copy_state(forest, start, q)
-        settle_row(forest, X, i, prices, ledger, q, exits)
+        settle_row(forest, X, int(np.int64(rows[place])), prices, ledger, q, exits)
 
 
 @inner

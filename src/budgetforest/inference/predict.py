@@ -16,7 +16,7 @@ import numpy as np
 
 from budgetforest.data.table import Numbers
 from budgetforest.inference.batch_walk import signposts, visit_alike, votes_of
-from budgetforest.inference.early_exit import BLOCK, Exits, exits_for, exits_in, settle_rows
+from budgetforest.inference.early_exit import BLOCK, Exits, ends_in, exits_for, exits_in, settle_rows
 from budgetforest.inference.exit_forest import walked_for
 from budgetforest.inference.exit_state import state_for
 from budgetforest.inference.ledger import Ledger, charge_all, charge_rows, open_ledger, part_of
@@ -50,7 +50,7 @@ def scores(forest: Forest, X: Numbers, pool: Executor | None = None) -> Floats:
     def block(rows: slice, part: Matrix) -> None:
         visit(part, total[rows], nothing_met(len(part)))
 
-    for_blocks(block, X, pool, at_once(forest, X, Answer.PROBA, pool))
+    for_blocks(block, X, pool, at_once(forest, X, pool))
     return total
 
 
@@ -132,10 +132,8 @@ def _visit_apart(visit: Visit, part: Matrix, total: Floats, met: Keys, chosen: F
     met[chosen] |= noted
 
 
-def at_once(forest: Forest, X: Numbers, answer: Answer, pool: Executor | None) -> int:
-    """How many rows a thread is given at a time; more where they are put beside their like."""
-    if answer == Answer.LABEL:
-        return BLOCK
+def at_once(forest: Forest, X: Numbers, pool: Executor | None) -> int:
+    """How many rows a thread is given at a time: enough to put them beside their like."""
     alike = ALIKE if 16 * len(forest.nodes.feature) <= NEAR else 8 * ALIKE
     most = max(BLOCK, alike // (4 * max(1, len(forest.costs.cost))))
     threads = number_of(pool) if pool else 1
@@ -151,7 +149,7 @@ def charge(forest: Forest, X: Numbers, answer: Answer, pool: Executor | None = N
     def block(rows: slice, part: Matrix) -> None:
         charge_part(part, part_of(ledger, rows))
 
-    for_blocks(block, X, pool, at_once(forest, X, answer, pool))
+    for_blocks(block, X, pool, at_once(forest, X, pool))
     return ledger
 
 
@@ -165,7 +163,7 @@ def spent(forest: Forest, X: Numbers, answer: Answer, pool: Executor | None = No
         charge_part(part, ledger)
         total[rows] = ledger.spent
 
-    for_blocks(block, X, pool, at_once(forest, X, answer, pool))
+    for_blocks(block, X, pool, at_once(forest, X, pool))
     return total
 
 
@@ -226,7 +224,7 @@ def ladder_for(forest: Forest, thresholds: Sequence[float]) -> Callable[[Numbers
         def block(rows: slice, part: Matrix) -> None:
             settle(part, open_ledger(len(part), forest.costs), exits_in(exits, rows))
 
-        for_blocks(block, X, pool)
+        for_blocks(block, X, pool, at_once(forest, X, pool))
         return exits
 
     return exits_of
@@ -238,7 +236,14 @@ def settler(forest: Forest) -> Callable[[Matrix, Ledger, Exits], None]:
 
     def settle(part: Matrix, ledger: Ledger, exits: Exits) -> None:
         start, room = state_for(forest), state_for(forest)
-        settle_rows(walked, part, prices, ledger, start, room, exits)
+        end = np.zeros(len(part), np.int32)
+        # rows of the same leaf in the first tree often go alike in the others: these nodes are near then
+        if forest.n_trees:
+            ends_in(forest.nodes, int(forest.roots[0]), part, end)
+        order = np.argsort(end, kind="stable").astype(np.int32)
+        for first in range(0, len(part), BLOCK):
+            leave_if_alone()
+            settle_rows(walked, part, order[first : first + BLOCK], prices, ledger, start, room, exits)
 
     return settle
 
@@ -299,7 +304,7 @@ def _from_all_trees(
         label[rows] = share[rows].argmax(axis=1)
         share[rows] = shares(share[rows], forest.voting)
 
-    for_blocks(block, X, pool, at_once(forest, X, Answer.PROBA, pool))
+    for_blocks(block, X, pool, at_once(forest, X, pool))
     # scores ask every tree; a label may still be that of an earlier exit
     sure = forest.threshold == math.inf
     return Answers(label if sure else labels(forest, X, pool), share, ledger)
@@ -309,5 +314,9 @@ def _to_the_exit(
     forest: Forest, settle: Callable[[Matrix, Ledger, Exits], None], X: Numbers, pool: Executor | None
 ) -> Answers:
     ledger, exits = open_ledger(len(X), forest.costs), exits_for(len(X), [forest.threshold], forest)
-    for_blocks(lambda rows, part: settle(part, part_of(ledger, rows), exits_in(exits, rows)), X, pool)
+
+    def block(rows: slice, part: Matrix) -> None:
+        settle(part, part_of(ledger, rows), exits_in(exits, rows))
+
+    for_blocks(block, X, pool, at_once(forest, X, pool))
     return Answers(exits.labels[:, 0], shares(exits.belief / BELIEF, forest.voting), ledger)
