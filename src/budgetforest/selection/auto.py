@@ -34,6 +34,7 @@ from budgetforest.selection.path import without_hopeless
 from budgetforest.selection.recipes import (
     SMALL,
     boosting_policies,
+    leaf_for,
     members_of,
     n_bundles,
     random_forest,
@@ -191,7 +192,7 @@ def candidates_of(
     now(str(best))
     few = small_forest(backend, features, min(settings.max_trees, SMALL), settings)
     now(str(random))
-    many = random_forest(backend, features, settings)
+    many = random_forest(backend, features, leaf_for(backend.train, settings), settings)
     now(f"pool of {size}, boosted")
     (recipe, rounds), *at_full_rate = (wait() for wait in boosted)
     members = members_of(many, rounds, context, settings.unit)

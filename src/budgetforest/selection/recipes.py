@@ -22,14 +22,14 @@ from budgetforest.selection.backend import Backend, Boosted, BoostingPolicy
 from budgetforest.selection.blend import Member, blended
 from budgetforest.selection.candidates import Candidate, Point, Recipe
 from budgetforest.selection.result import context_for
-from budgetforest.selection.settings import Settings
+from budgetforest.selection.settings import Settings, n_rows
 from budgetforest.trees.forest import Context
 from budgetforest.trees.tree import Tree
 
 BLENDED_TREES = 30
 """Of the forest that is blended; more of them gain little."""
-LEAST_ROWS = 3
-"""Of a leaf of that forest."""
+LEAST_ROWS, MANY_ROWS = 3, 8_192
+"""Of a leaf of that forest, as long as training rows are fewer than so many; then one row is enough."""
 CAREFUL = 25
 """Boosted trees at the full rate."""
 SMALL = 16
@@ -48,10 +48,15 @@ def small_forest(backend: Backend, features: Flags, number: int, settings: Setti
     return list(backend.independent(growth, number, bootstrap=True))
 
 
-def random_forest(backend: Backend, features: Flags, settings: Settings) -> list[Tree]:
-    """Trees with random cuts, on all rows."""
-    growth = Growth(features, tries_of(features, settings), True, LEAST_ROWS, settings.n_classes)
+def random_forest(backend: Backend, features: Flags, leaf: int, settings: Settings) -> list[Tree]:
+    """Trees with random cuts, on all rows, of which a leaf has ``leaf`` or more."""
+    growth = Growth(features, tries_of(features, settings), True, leaf, settings.n_classes)
     return list(backend.independent(growth, min(settings.max_trees, BLENDED_TREES), bootstrap=False))
+
+
+def leaf_for(train: Totals, settings: Settings) -> int:
+    """The least rows of a leaf of the forest that is blended: of few rows a single one may be an accident."""
+    return LEAST_ROWS if n_rows(train, settings) < MANY_ROWS else 1
 
 
 def tries_of(features: Flags, settings: Settings) -> float:
@@ -131,14 +136,18 @@ def members_of(forest: list[Tree], boosted: list[Tree], context: Context, unit: 
     ]
 
 
-def regrown(candidate: Candidate, backend: Backend, context: Context, settings: Settings) -> list[Candidate]:
+def regrown(
+    candidate: Candidate, backend: Backend, context: Context, leaf: int, settings: Settings
+) -> list[Candidate]:
     """The candidate with as many trees of its recipe, grown on the rows of a backend."""
-    grow = blended_again if candidate.recipe.cuts == "blend" else alone_again
-    trees = grow(candidate, backend, context, settings)
+    if candidate.recipe.cuts == "blend":
+        trees = blended_again(candidate, backend, context, leaf, settings)
+    else:
+        trees = alone_again(candidate, backend, settings)
     return [candidate._replace(recipe=candidate.recipe._replace(refit=True), trees=trees)]
 
 
-def alone_again(candidate: Candidate, backend: Backend, context: Context, settings: Settings) -> list[Tree]:
+def alone_again(candidate: Candidate, backend: Backend, settings: Settings) -> list[Tree]:
     """The trees of a small forest, or of boosting at the full rate."""
     recipe, number, pool = candidate.recipe, len(candidate.trees), candidate.pool
     assert pool is not None
@@ -147,12 +156,14 @@ def alone_again(candidate: Candidate, backend: Backend, context: Context, settin
     return boosted_again(careful(pool, recipe.rate, settings), number, backend)
 
 
-def blended_again(candidate: Candidate, backend: Backend, context: Context, settings: Settings) -> list[Tree]:
+def blended_again(
+    candidate: Candidate, backend: Backend, context: Context, leaf: int, settings: Settings
+) -> list[Tree]:
     """The trees of a blend, with the same weights."""
     recipe, pool = candidate.recipe, candidate.pool
     assert pool is not None
     in_forest, in_boosted = recipe.weights
-    forest = random_forest(backend, pool, settings) if in_forest else []
+    forest = random_forest(backend, pool, leaf, settings) if in_forest else []
     rounds = len(candidate.trees) - len(forest) if in_boosted else 0
     boosted = boosted_again(gentle(pool, recipe.rate, settings), rounds, backend)
     return blended(members_of(forest, boosted, context, settings.unit), recipe.weights)

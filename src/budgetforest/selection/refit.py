@@ -21,7 +21,7 @@ from budgetforest.selection.backend import Backend
 from budgetforest.selection.candidates import Candidate, Point, thresholds
 from budgetforest.selection.estimate import Estimate, interval, key
 from budgetforest.selection.path import only_used
-from budgetforest.selection.recipes import regrown
+from budgetforest.selection.recipes import leaf_for, regrown
 from budgetforest.selection.result import TrainingResult, context_for
 from budgetforest.selection.settings import Settings, n_rows
 from budgetforest.selection.step_cache import StepCache, no_cache
@@ -50,13 +50,14 @@ def refitted(
     """The result with its forests grown again; ``candidates`` know their pools."""
     path, surest, grown = result.path, result.surest, []
     assert surest is not None
+    leaf = leaf_for(backend.train, settings)
     whole, pools = backend.whole(), {candidate.recipe: candidate.pool for candidate in candidates}
     used = [candidate for candidate in result.candidates if candidate.trees]
     for done, candidate in enumerate(used):
         tell("all rows", done, len(used), str(candidate.recipe))
         recipe = candidate.recipe
         old = candidate._replace(pool=pools[recipe], points=[])
-        [new] = cache(f"again-{done}", partial(regrown, old, whole, result.context, settings))
+        [new] = cache(f"again-{done}", partial(regrown, old, whole, result.context, leaf, settings))
         points = [point for point in dict.fromkeys([*path, surest]) if point.recipe == recipe]
         context = context_for(points[0], result.context, 1.0)
         sizes = sorted({point.trees for point in points})
