@@ -42,11 +42,6 @@ WITHOUT: dict[str, Callable[[Point, int], bool]] = {
 CHOICE = "care in the choice: the least validation error is taken"
 REFIT = "growing again on all rows"
 EXPECTATION = "expectation over unknown values"
-OLD = (
-    "**These figures are older than the method**: they were measured before [blends](methods.md), and before forests were grown again\n"
-    "on all rows. Boosted trees knew what is paid, too: where the first two lines are equal, no other forest that does so was taken.\n"
-    "`python -m benchmarks paper ablation` measures them anew.\n"
-)
 
 
 def measure(quick: bool) -> dict:
@@ -125,12 +120,9 @@ def draw(figures: dict, docs: Path) -> None:
 
 def section(figures: dict) -> str:
     """Mean error over the budgets with all ideas, and how it changes without each."""
-    titles = [title for found in figures["sets"][:1] for title in found["methods"] if title != cells.OURS]
-    old = bool(titles) and set(titles) != {*WITHOUT, CHOICE, REFIT, EXPECTATION}
     lines = [
         "## Ablation: what each idea is worth",
         "",
-        *([OLD] if old else []),
         '`method="auto"` at the eight budgets of [the frontier](frontier.md): its mean error, and how much it changes when the forests of one idea',
         "are taken away, or when trees wait for unknown values instead of averaging over them;",
         "in brackets at how many budgets the whole errs less / as much / more (95 % interval, paired by test rows).",
@@ -141,19 +133,14 @@ def section(figures: dict) -> str:
         + " | ".join(f"{mean_error(found, cells.OURS):.4f}" for found in figures["sets"])
         + " |",
     ]
-    for title in titles:
+    for title in (*WITHOUT, CHOICE, REFIT, EXPECTATION):
         changes = [
             f"{mean_error(found, title) - mean_error(found, cells.OURS):+.4f} "
-            f"({tally([verdict(apart) for apart in apart_from_ours(found['methods'][title]['apart'])])})"
+            f"({tally([verdict(apart) for apart in found['methods'][title]['apart'][cells.OURS]])})"
             for found in figures["sets"]
         ]
         lines.append(f"| {title} | " + " | ".join(changes) + " |")
     return "\n".join(lines) + "\n" + absences(figures["absent"])
-
-
-def apart_from_ours(apart: list | dict) -> list:
-    """The differences by budget; older figures have no others."""
-    return apart if isinstance(apart, list) else apart[cells.OURS]
 
 
 def mean_error(found: dict, title: str) -> float:

@@ -51,21 +51,9 @@ def test_two_runs_give_the_same_figures():
 
 
 def test_figures_that_are_kept_still_make_the_page():
-    """Also where the method has changed since: then the section says that it is older."""
     page = (pages.ROOT / "docs" / "results.md").read_text()
     for name, experiment in paper.EXPERIMENTS.items():
         text = experiment.section(json.loads((pages.RESULTS / "paper" / f"{name}.json").read_text()))
         assert text.splitlines()[0] in page
         if experiment is ablation:
             assert text.strip() in page
-    assert ablation.OLD not in ablation.section(figures_of_today())
-    older = figures_of_today()
-    older["sets"][0]["methods"].pop(next(iter(ablation.WITHOUT)))
-    assert ablation.OLD in ablation.section(older)
-
-
-def figures_of_today():
-    """As the ablation measures them."""
-    titles = (ablation.cells.OURS, *ablation.WITHOUT, ablation.CHOICE, ablation.REFIT, ablation.EXPECTATION)
-    alike = {"at": [[0.1, 0.0, 0.2]], "apart": {ablation.cells.OURS: [[0.0, 0.0, 0.0]]}}
-    return {"sets": [{"title": "a set", "methods": dict.fromkeys(titles, alike)}], "absent": []}

@@ -11,6 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from budgetforest import BudgetForestClassifier, InvalidParameter, load, save
 from budgetforest.data.rows import Rows, joined
 from budgetforest.data.table import Picked
+from budgetforest.selection import recipes
 from budgetforest.selection.candidates import Point, Recipe
 from budgetforest.selection.estimate import Estimate, interval
 from budgetforest.selection.refit import NEAR, foreseen, learnt, nearest
@@ -45,6 +46,21 @@ def test_cost_stays_that_measured_and_the_error_is_told_a_little_lower(pair):
         assert point.low <= point.error <= point.high
     errors = [point.error for point in again.path_]
     assert errors == sorted(errors, reverse=True)
+
+
+@pytest.mark.parametrize(("many", "least"), [(450, recipes.LEAST_ROWS), (300, 1)])
+def test_leaves_are_as_small_as_in_the_measured_forest(many, least, monkeypatch):
+    """398 rows train, 569 grow the forests again: the former say how small a leaf may be."""
+    monkeypatch.setattr(recipes, "MANY_ROWS", many)
+    for model in (fitted(refit=False), fitted()):
+        found = [
+            candidate
+            for candidate in model._trained.candidates
+            if candidate.recipe.cuts == "blend" and candidate.recipe.weights[0] and candidate.trees
+        ]
+        assert found
+        leaves = [tree.weight[tree.feature < 0].min() for each in found for tree in each.trees[:20]]
+        assert min(leaves) == least
 
 
 def test_the_error_told_falls_only_where_a_forest_was_grown_again():
