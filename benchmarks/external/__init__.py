@@ -62,7 +62,8 @@ def run(names: tuple[str, ...] = (), *, quick: bool = False, out: Path | None = 
 def measure(table: Table, quick: bool) -> dict:
     """The means over all splits."""
     every = [on_split(table, quick, seed) for seed in range(1 if quick else table.splits)]
-    found = np.mean([each["found"] for each in every], axis=0).tolist()
+    means = np.mean([each["found"] for each in every], axis=0).tolist()
+    found = [Found(budget, *mean) for budget, (_, *mean) in zip(table.budgets, means, strict=True)]
     return every[0] | {"found": found, "seconds": round(sum(each["seconds"] for each in every), 1)}
 
 
@@ -103,6 +104,8 @@ def _section(table: Table, figures: dict, before: dict) -> Iterator[str]:
     yield f"## {table.title}\n"
     yield fill(table.protocol, 100) + "\n"
     splits = f", {table.splits} random splits" if table.splits > 1 else ""
+    if older := figures.get("older"):
+        yield f"*Measured before {older}.*\n"
     yield f"{rows} rows for training, validation and test{splits}; {figures['seconds']:,.0f} CPU seconds to fit.\n"
     yield "| budget | " + " | ".join(f"{each.budget:g}" for each in found) + " |"
     yield "|---" * (len(found) + 1) + "|"
