@@ -25,7 +25,7 @@ from budgetforest import (
     prune,
     save,
 )
-from budgetforest.selection.result import warn_of_idle
+from budgetforest.selection.result import best_within, warn_of_idle
 
 X = np.random.default_rng(0).normal(size=(120, 3))
 Y = (X[:, 0] + X[:, 1] > 0).astype(int)
@@ -522,11 +522,11 @@ def test_a_budget_of_nothing_pays_nothing():
 
 
 def test_weak_models_of_the_default_are_not_told_to_take_the_default():
-    rng = np.random.default_rng(0)
-    X, y = rng.random((400, 2)), rng.random(400) < 0.5
-    model = BudgetForestClassifier(budget=1, max_trees=2, random_state=0)
+    X, y = load_wine(return_X_y=True)
+    trained = BudgetForestClassifier(budget=3, max_trees=2, random_state=0).fit(X, y)._trained
+    hopeless = trained._replace(prior_error=0.0)  # as if all rows were of one class
     with pytest.warns(UnusualData, match="most common class: raise the budget, or give more rows"):
-        model.fit(X[:300], y[:300], validation=(X[300:], y[300:]))
+        warn_of_idle(hopeless, 3, best_within(hopeless, 3))
 
 
 def test_two_columns_of_one_name_are_refused():
