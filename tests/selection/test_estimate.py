@@ -14,6 +14,7 @@ from budgetforest.selection import training
 from budgetforest.selection.candidates import Candidate, Point, Recipe
 from budgetforest.selection.estimate import (
     N_FOLDS,
+    Estimate,
     choices_without,
     error_in,
     errors_without,
@@ -296,3 +297,10 @@ def test_a_single_alpha_is_told_the_error_of_its_own_forest():
     (candidate,) = model._trained.candidates
     own = [point.error for point in candidate.points if point.trees == model.n_trees_]
     assert model.summary().verdict.error == own[0]
+
+
+def test_a_budget_has_its_own_estimate():
+    found = [Estimate(budget, error, 0.0, 1.0) for budget, error in ((1.0, 0.3), (2.0, 0.2))]
+    assert estimate_at(found, 2.0) is found[1]
+    assert estimate_at(found, 1.9) is found[0]
+    assert estimate_at(found, 0.9) is None
