@@ -121,7 +121,8 @@ TABLES = {
     ),
     "small_cube": Table(
         "CUBE, 1,000 rows",
-        "As CUBE-20, but what tells nothing is normal around .5 with a standard deviation of .3. The budgets of the others are means here, too. How they split their rows is not known to us.",
+        "As CUBE-20, but what tells nothing is normal around .5 with a standard deviation of .3. "
+        "The budgets of the others are means here, too. How they split their rows is not known to us.",
         small_cube,
         SMALL,
         {"DIME (as printed by AFABench)": _printed(SMALL, "63.4 76.7 81.7 85.4")},
@@ -129,7 +130,9 @@ TABLES = {
     ),
     "miniboone": Table(
         "MiniBooNE",
-        "The 110,618 distinct rows of 130,064 that can be had, 50 features of price 1. The budgets of DIME are means, too, those of GDFS are hard; both are read off a plot of AFABench. How they split their rows is not known to us.",
+        "The 110,618 distinct rows of 130,064 that can be had, 50 features of price 1. The budgets of DIME "
+        "are means, too, those of GDFS are hard; both are read off a plot of AFABench. How they split their "
+        "rows is not known to us.",
         miniboone,
         (2.1, 5.1, 10, 14.1),
         {
